@@ -107,6 +107,8 @@ def describe_failed_writes(action: Action, report: SubsetReport) -> Iterator[Deg
     """Report the outputs of a failed or unended action, with partitions it may have half written.
 
     An action without outputs gets one report, which names no dataset.
+
+    :param report: finds the partitions that the action may have half written
     """
     failed = action.state is ActionState.FAILED
     code = DegradationCode.ACTION_FAILED if failed else DegradationCode.ACTION_UNFINISHED
@@ -187,11 +189,12 @@ def _is_same(one: composition.Provenance | None, other: composition.Provenance |
 class Accumulated:
     """The reads and writes of the actions that were added so far, one after the other.
 
+    :param report: finds the partitions that a failed write may have half written
     :ivar ledgers: the ledger of each dataset, with all accesses to the dataset
     :ivar inputs: datasets that some action read from outside the application, with joined facets
     :ivar outputs: datasets that some complete action wrote, with joined facets
     :ivar failed: datasets that a failed or unended action was to write, without facets
-    :ivar writes: the complete actions that wrote each output
+    :ivar writes: output -> the writes of the output by complete actions
     :ivar cut: output -> the reason why the columns of some write of the output are not known
     """
 
@@ -240,7 +243,7 @@ class Accumulated:
             ledger.enter_write(access, composed, sources)
 
     def _read(self, action: Action, dataset: ActionDataset) -> composition.Provenance | None:
-        """Enter a read in the ledger of its dataset, and give the provenance of the data.
+        """Enter an action's read in the ledger of its dataset; give the provenance of the data.
 
         The dataset becomes an input unless the read is internal. A read that is only assumed to be
         internal is reported, once for each dataset.
@@ -268,11 +271,12 @@ class Accumulated:
     def _composed(
         self, action: Action, output: ActionDataset, provenances: Provenances
     ) -> tuple[ColumnWrite, ColumnLineage | None]:
-        """Give the columns of one write twice: as the listener reported them, and composed.
+        """Give the columns of an action's write twice: as the listener reported them, and composed.
 
         In the composed columns, columns of intermediate datasets are replaced by their sources.
 
-        :param provenances: the provenance of the data that the action read, for each of its inputs
+        :param output: the dataset that the action wrote
+        :param provenances: input of the action -> the provenance of the data that was read
         :return: the write with its reported columns, and the composed columns; the latter are None
             if the time or memory for columns was used up
         """
@@ -333,7 +337,12 @@ class Accumulated:
     def _planned(
         self, name: DatasetName, plans: Sequence[WritePlan]
     ) -> tuple[commands.PlannedColumns, ...]:
-        """Read the columns of a write from its plans; a nested command has several plans."""
+        """Read the columns of a write from its plans; a nested command has several plans.
+
+        A plan that cannot be read is left out and reported.
+
+        :param name: the dataset that was written
+        """
         found = []
         for plan in plans:
             try:

@@ -136,9 +136,12 @@ def _observed(
 ) -> tuple[SparkApplication, Observations | None, list[Degradation]]:
     """Read the observer's records, and use them to correct the listener's actions.
 
+    :param reading: reads the records out of the bundle
+    :param manifest: the bundle's manifest
+    :param allowance: when no time is left, no record is used, and a degradation reports it
     :return: the application with the actions that only the observer saw, and without skipped
         writes; the observations, None if the observer wrote nothing or its records were not used;
-        and the problems
+        and the problems with the records
     """
     try:
         records = reading.records(partial(allowance.is_over, Stage.OBSERVATIONS))
@@ -197,9 +200,9 @@ def _unmatched(observations: Observations) -> Iterator[Degradation]:
 
 
 def outcome_of(manifest: Manifest, application: SparkApplication) -> Outcome:
-    """Give the outcome of the try, as its worker reports it.
+    """Give the outcome of the try, as its worker notes it in the manifest.
 
-    Without such a report, the outcome is COMPLETE if the application reported its end, else FAIL.
+    Without such a note, the outcome is COMPLETE if the application reported its end, else FAIL.
     """
     if manifest.outcome:
         return Outcome(manifest.outcome)

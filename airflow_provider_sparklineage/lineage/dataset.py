@@ -142,7 +142,10 @@ _DROPPED = frozenset({"icebergScanReport", "icebergCommitReport"})
 
 
 class TaskLineage(Frozen, frozen=True):
-    """The datasets that one try of a task read and wrote; degradations report missing parts."""
+    """The datasets that one try of a task read and wrote; degradations report missing parts.
+
+    :param application: the application that was merged; None if none was
+    """
 
     outcome: Outcome
     inputs: tuple[LineageDataset, ...] = ()
@@ -161,6 +164,7 @@ def joined(
     action, too; the ledger has the locations of all actions.
 
     :param known: the earlier reports, joined; None if there are none
+    :param dataset: the later action's report
     :param witness: the reporter of the later action
     """
     facets = {**dataset.facets}

@@ -112,6 +112,7 @@ class Completed(NamedTuple):
 def completed(lineage: TaskLineage, manifest: Manifest, last_known: BothForms) -> Completed:
     """Replace the missing parts of a try's lineage, see :func:`with_last_run`.
 
+    :param manifest: the manifest of the try, which has the declared datasets
     :param last_known: the last successful run
     """
     kept, sent, versions_by_schema = last_known
@@ -130,6 +131,10 @@ def unmerged(manifest: Manifest, outcome: Outcome, last_known: BothForms) -> Com
     """Give the lineage of a try whose bundle was not merged.
 
     It has the declared datasets, those of the last successful run, and the worker's degradations.
+
+    :param manifest: the manifest of the try, which has the declared datasets and the degradations
+    :param outcome: the outcome of the job
+    :param last_known: the last successful run
     """
     lineage = declared_lineage(
         manifest.declared_inputs,
@@ -144,7 +149,7 @@ def unmerged(manifest: Manifest, outcome: Outcome, last_known: BothForms) -> Com
 
 
 def without_datasets(manifest: Manifest, outcome: Outcome) -> Completed:
-    """Give a lineage that has only the outcome of the job and the worker's degradations."""
+    """Give a lineage that has only the job's outcome and the manifest's degradations."""
     return Completed(TaskLineage(outcome, degradations=manifest.degradations))
 
 
@@ -158,6 +163,9 @@ def _with_last(
     """Add the last run's datasets to a try's datasets, all of which are only declared.
 
     A declared dataset keeps its expected partitions, and gets the facets of the last run.
+
+    :param last: the datasets of the last run
+    :param reported: the datasets of the try
     """
     declared = {d.name: d for d in reported}
     every = {d.name: d for d in last_and_declared(last, declared)}
@@ -184,6 +192,13 @@ def declared_lineage(
 
     Of the expectations, only declarations count. A path among the arguments does not show whether
     it is read or written, so paths count only after Spark has reported datasets.
+
+    :param inputs: the declared inputs
+    :param outputs: the declared outputs
+    :param expectations: the partitions that templates and declarations name
+    :param rules: recognise the partitions in paths
+    :param limits: how many partitions the event may name
+    :param last_known: the last successful run; its datasets are added
     """
     declared = [e for e in expectations if e.kind is Kind.DECLARED]
     report = SubsetReport(declared, Locator(rules=rules), limits)

@@ -54,8 +54,8 @@ class ColumnWrite(NamedTuple):
     def is_known(self, column: str | None = None) -> bool:
         """Whether the plans give all sources of a column.
 
-        :param column: name of the column; None for the sources that
-            filter, join, group or sort the rows
+        :param column: name of the column; None for the sources that filter, join, group or sort
+            the rows
         """
         if column is None:
             return bool(self.planned) and all(plan.is_whole for plan in self.planned)
@@ -76,6 +76,7 @@ def gaps(
 ) -> Iterator[Degradation]:
     """Report the columns of an output of which not all sources are known, and the reasons.
 
+    :param writes: the writes of the output
     :param functions: the Python functions that were observed; None where there was no observer
     :param allowance: when no time is left, no SQL is parsed to find reasons or hidden sources
     """
@@ -131,7 +132,11 @@ def gaps(
 
 
 def _guessed(dataset: LineageDataset, plans: Sequence[PlannedColumns]) -> Iterator[Degradation]:
-    """Report columns made by functions of full rows (``mapInPandas``): sources are guessed."""
+    """Report columns that functions of full rows (``mapInPandas``) made: sources are guessed.
+
+    :param dataset: the output that has the columns
+    :param plans: the columns of all its writes, as the plans show them
+    """
     guesses: dict[str, dict[str, None]] = {}
     for plan in plans:
         for column, function in plan.guesses.items():
@@ -151,6 +156,9 @@ def _hidden(
     """Report columns that may have sources which neither the listener nor a plan gives.
 
     Such sources stand in a MERGE, an UPDATE, a FILTER clause or a scalar subquery.
+
+    :param columns: the names of all columns of the output ``dataset``
+    :param writes: the writes of the output
     """
     name = dataset.name
     # The writes of a loop have one object of column lineage, which is searched once.
@@ -182,7 +190,7 @@ def _hidden(
 
 
 def _with(text: str, write: ColumnWrite) -> list[str]:
-    """List the columns that have a description which contains a text.
+    """List the columns of a write that have ``text`` in a description by the listener.
 
     Columns of which the plans give all sources are left out.
     """
@@ -229,7 +237,7 @@ _LOST = "the result of an operator of Spark's plan that could not be followed"
 
 
 def _observed(column: str, write: ColumnWrite) -> str:
-    """Describe the origin of a column without sources, as the plans show it; "" if no plan does."""
+    """Describe the origin of a column without sources, as a write's plans show it; else ""."""
     found: list[str] = []
     for plan in write.planned:
         if column in plan.incomplete:
@@ -252,6 +260,7 @@ def _why(
     """Give the reason why a column of a write has no sources; "" if no reason has evidence.
 
     :param columns: the names of all columns of the output
+    :param functions: the Python functions that were observed; None where there was no observer
     """
     action = write.action
     if column in dict(predicates.static_partition(action.sql)):
@@ -278,7 +287,7 @@ def _perhaps(functions: Sequence[PythonFunction] | None) -> str:
 
 
 def _ran(action: Action, functions: Sequence[PythonFunction] | None) -> list[str]:
-    """List the Python functions of queries that ran during an action."""
+    """List the calls of Python functions in queries that ran during an action, as texts."""
     during = (
         function
         for function in functions or ()

@@ -389,7 +389,8 @@ class Ledger:
 
     Actions are entered in the order of their start; all observed accesses are known from the start.
 
-    :ivar observed: the accesses that the observer saw
+    :param seen: the observations of the application
+    :ivar observed: the accesses to the dataset that the observer saw
     :ivar tables: table identifiers, with their catalogs, under which the observer saw the dataset
     :ivar is_read_back: whether an action that also writes read the dataset internally; an action
         that only counts the written rows does not make this true
@@ -488,6 +489,8 @@ class Ledger:
     def enter_read(self, read: Access, provenance: Provenance | None, *, for_write: bool) -> None:
         """Note an action's read of this dataset.
 
+        :param provenance: the origin of the data that was read; None if the application had
+            written none of it
         :param for_write: whether the action writes something
         """
         # A read by RDD code, for example, is not observed; then not all reads count as observed.
@@ -515,7 +518,7 @@ class Ledger:
         self._reported.add(write, columns, sources)
 
     def _note_grade(self, access: Access) -> None:
-        """Remember the lowest grade of all reads, or of all writes."""
+        """Remember the lowest :class:`.Grade` of all reads, or of all writes, so far."""
         known = self._grades.get(access.side, Grade.OBSERVED)
         self._grades[access.side] = min(known, access.grade)
 

@@ -103,6 +103,11 @@ def merge(
 ) -> TaskLineage:
     """Merge all actions of an application into the lineage of its task.
 
+    :param outcome: the outcome of the task's try
+    :param declared_inputs: inputs that the task declares; they are inputs even if Spark does not
+        report them
+    :param declared_outputs: outputs that the task declares; they are outputs even if Spark does
+        not report them
     :param observations: the observed accesses and plans; None where there was no observer
     :param expectations: the partitions that templates and declarations name
     :param locator: finds the partitions of locations; the datasets of ``application`` already have
@@ -226,6 +231,10 @@ def _dropped(
     """List the outputs to leave out: those that the task's settings drop as intermediate datasets.
 
     A declared output is never left out.
+
+    :param done: all reads and writes of the application
+    :param intermediates: the task's settings for intermediate datasets
+    :param declared: the declared outputs
     """
     return frozenset(
         name
@@ -242,6 +251,8 @@ def _graded(
 ) -> tuple[dict[DatasetName, LineageDataset], dict[DatasetName, Degradation]]:
     """Add locations to datasets, and partitions to each dataset whose accesses were all observed.
 
+    :param side: READ if the datasets are inputs, WRITE if they are outputs
+    :param ledgers: the ledgers, which have the accesses
     :return: the datasets by name; and for each dataset with unknown partitions, a degradation
     """
     found, unknown = {}, {}
@@ -284,7 +295,11 @@ _ACCESSED = {Side.READ: "read from", Side.WRITE: "written to"}
 def _composed(
     output: LineageDataset, done: Accumulated, dropped: frozenset[DatasetName]
 ) -> LineageDataset:
-    """Add to an output its final column lineage and its source datasets."""
+    """Add to an output its final column lineage, its source datasets and the number of writes.
+
+    :param done: all reads and writes of the application
+    :param dropped: intermediate datasets that are no outputs; their columns are no sources
+    """
     name = output.name
     contents = done.ledgers.of(name).contents()
     # The columns of the output itself are not sources, unless it is an input too.
@@ -328,6 +343,8 @@ def _reported(
     """Add to a dataset its expected partitions, the reported subset, and their comparison.
 
     :param other: of an input, the same dataset as an output, and vice versa; None if it is not both
+    :param report: finds the expected partitions, and compares
+    :param done: all reads and writes of the application
     """
     name, filters, static = dataset.name, None, None
     ledger = done.ledgers.of(name)

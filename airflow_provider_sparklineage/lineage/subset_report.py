@@ -36,6 +36,10 @@ class SubsetReport:
 
     Call :meth:`of` once for each dataset as an input, and once for each as an output.
 
+    :param expectations: the partitions that templates and declarations name
+    :param locator: finds the partitions of locations
+    :param limits: how many partitions or locations a condition may name
+    :param allowance: when no time is left, accessed partitions count as not known
     :param is_whole: whether all accesses were delivered; if not, no partition is reported as
         missing, because an access that was not delivered may be to that partition
     """
@@ -131,6 +135,8 @@ class SubsetReport:
     ) -> comparison.Reconciliation:
         """Compare the expected with the accessed partitions.
 
+        :param other: of an input, the same dataset as an output, and vice versa; None if it was not
+            both read and written
         :param static: static partitions of the statements that wrote the dataset, if ``evidence``
             is about reads
         """
@@ -149,7 +155,10 @@ class SubsetReport:
     def _note_inexact(
         self, dataset: LineageDataset, side: Side, status: comparison.PartitionStatus
     ) -> None:
-        """Report uncertain partitions, if the event names them or they were compared."""
+        """Report that partitions are uncertain, if the event names them or they were compared.
+
+        :param status: the outcome of the comparison
+        """
         if dataset.planned:
             why = (
                 f"{len(dataset.planned)} of them were planned to be read by a query that "

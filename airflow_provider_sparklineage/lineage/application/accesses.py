@@ -77,6 +77,7 @@ class Access(NamedTuple):
     :param appends: of a write, whether all older data stayed in place
     :param size: bytes that were written, or that the full dataset held when it was read; None where
         the size is not reported
+    :param dimensions: of an observed access, the dimensions of its partitions
     :param filters: of a read, SQL predicates that all rows of the read fulfil
     :param why_unknown: the observer's reason for not knowing the partitions
     :param exact: whether the partitions are certain; False where they are known only from new
@@ -138,9 +139,10 @@ class Timeline(Generic[T]):
         """For each thing, the time at which this thing and all things before it had ended."""
 
     def during(self, started: datetime, ended: datetime | None) -> list[T]:
-        """Choose the things whose time overlaps that of an action, give or take :data:`SLACK`.
+        """Choose the things that overlap a span of time, give or take :data:`SLACK` (20 ms).
 
-        :param ended: None if the action never ended
+        :param started: the start of the span, such as that of an action
+        :param ended: the end of the span; None if it has no end, as of an action that never ended
         """
         if not self._things:  # without an observer there are none
             return []
@@ -157,7 +159,7 @@ class Timeline(Generic[T]):
 def timelines(things: Iterable[tuple[K, Span, T]]) -> dict[K, Timeline[T]]:
     """Give for each key the timeline of its things.
 
-    :param things: key, span and thing
+    :param things: (key, span, thing) for each thing
     """
     found: dict[K, list[tuple[datetime, datetime, T]]] = defaultdict(list)
     for key, span, thing in things:

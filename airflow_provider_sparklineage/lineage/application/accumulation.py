@@ -154,7 +154,8 @@ class KeptReports:
         """Give the kept report with the same facets; if there is none, keep and give a new one.
 
         :param name: the dataset's namespace and name
-        :param sides: the dataset's ``inputFacets`` or ``outputFacets``
+        :param facets: the dataset facets of the report
+        :param sides: the ``inputFacets`` or ``outputFacets`` of the report
         """
         latest = self._latest.setdefault(name, [])
         for known in latest:
@@ -224,6 +225,7 @@ class DatasetReports:
     def add(self, datasets: list[EventDataset] | None, rank: Rank) -> None:
         """Join the datasets that one event reports to those of the events before.
 
+        :param datasets: the event's inputs, or its outputs; None if the event has no such list
         :param rank: the place of the event in the order of the run's events
         """
         is_input = self._all.is_input
@@ -249,7 +251,7 @@ class DatasetReports:
 class _Joined:
     """All reports of a dataset in one run, joined; its size does not grow with their number.
 
-    :param earliest: the facets, but for those of the side, of which the earliest value stays
+    :param earliest: the dataset facets of which the earliest value stays, and not the latest
     """
 
     __slots__ = (
@@ -268,7 +270,10 @@ class _Joined:
         self._locations = first.locations
 
     def add(self, kept: _Kept, rank: Rank) -> None:
-        """Join one more report."""
+        """Join one more report.
+
+        :param rank: the place of the report's event in the order of the run's events
+        """
         # Most events report the same as the event before.
         if kept is not self._latest or len(self._ranks) == _AT_ONCE:
             self._choose()
@@ -304,6 +309,8 @@ def _choose(
 ) -> None:
     """Choose between the values so far and those of one more report: by time, then by bytes.
 
+    :param chosen: name of a facet -> the rank of its event, and its value; changed in place
+    :param facets: the facets of the report that is added
     :param ranks: the ranks of the events that had the report
     :param earliest: the facets of which the earliest value stays; of others it is the latest
     """
@@ -344,7 +351,10 @@ class _SubsetFacet(msgspec.Struct):
 
 
 def _locations(side_facets: RawFacets) -> frozenset[str] | None:
-    """Read the locations of a ``subset`` facet; None, the full dataset, if it names none."""
+    """Read the locations of a ``subset`` facet; None, the full dataset, if it names none.
+
+    :param side_facets: ``inputFacets`` or ``outputFacets``, which may have a ``subset`` facet
+    """
     subset = decode_facet(side_facets.get("subset"), _SubsetFacet)
     condition = (subset.input_condition or subset.output_condition) if subset else None
     if condition is None or condition.type != "location" or not condition.locations:
@@ -364,7 +374,11 @@ class ActionState(StrEnum):
 
 
 class Action(Frozen, frozen=True):
-    """One SQL execution, or one RDD job that read or wrote data."""
+    """One SQL execution, or one RDD job that read or wrote data.
+
+    :param sql: the SQL statement; "" if the action has none
+    :param properties: Spark property -> all values that it had in the events of the action
+    """
 
     run_id: str
     job_name: str
@@ -393,7 +407,12 @@ class Action(Frozen, frozen=True):
 
 
 class SparkApplication(Frozen, frozen=True):
-    """The accumulated events of one spark-submit, with the actions in the order of their start."""
+    """The accumulated events of one spark-submit, with the actions in the order of their start.
+
+    :param last_event: the time of the last event; None if there are no events
+    :param events: the number of events of the application and its actions
+    :param foreign_events: the number of events of other applications, which are left out
+    """
 
     run_id: str
     namespace: str
@@ -540,9 +559,10 @@ _ERROR_CONDITION = re.compile(r"\[[A-Z][A-Z0-9_.]*\](?=\s|$)")
 
 
 def _error_kind(exception: ExceptionFacet) -> str:
-    """Give the class of an exception and Spark's error condition.
+    """Give the class of an exception and Spark's error condition; "" if neither is found.
 
-    The message of the exception is left out but for the error condition: it can contain data.
+    An example is ``org.apache.spark.sql.AnalysisException [TABLE_OR_VIEW_NOT_FOUND]``. The message
+    of the exception is left out but for the error condition: it can contain data.
     """
     message, trace = exception.message or "", exception.stack_trace or ""
     found = (

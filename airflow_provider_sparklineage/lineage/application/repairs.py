@@ -58,7 +58,10 @@ if TYPE_CHECKING:
 
 
 def with_canonical_names(application: SparkApplication, locator: Locator) -> SparkApplication:
-    """Rename the datasets of an application; return the same application if no name changes."""
+    """Rename the datasets of an application; return the same application if no name changes.
+
+    :param locator: gives the canonical name of a dataset
+    """
     names = {d.name for a in application.actions for d in (*a.inputs, *a.outputs)}
     renamed = {name: locator.renamed(name) for name in names}
     moved = {name: known for name, known in renamed.items() if known != name}
@@ -108,6 +111,8 @@ def input_names(action: Action) -> Callable[[DatasetName], DatasetName]:
 
     The name of a single file that is not an input stands for the deepest input folder above it;
     every other name stands for itself.
+
+    :param action: the action that has the inputs, and an output with the column lineage
     """
     names = {d.name for d in action.inputs}
 
@@ -224,7 +229,7 @@ def _join_inner_reads(actions: Sequence[Action]) -> list[Action]:
 def _within(
     outer: Action, actions: Sequence[Action], started: Sequence[datetime]
 ) -> Iterator[Action]:
-    """Give the actions that began and ended within the time of an action.
+    """Give the actions that began and ended within the time of the action ``outer``.
 
     :param started: the times at which the actions started, in ascending order
     """
@@ -240,7 +245,7 @@ def _is_bare(action: Action) -> bool:
 
 
 def _reads_for(inner: Action, outer: Action) -> bool:
-    """Whether an action within the time of a write is the reading part of that write.
+    """Whether ``inner``, an action within the time of the write ``outer``, reads for that write.
 
     One of the two can have more inputs than the other: inputs that only a subquery reads.
     """
@@ -289,7 +294,7 @@ def _join_nested_writes(actions: Sequence[Action]) -> list[Action]:
 
 
 def _is_inner_write(inner: Action, outer: Action) -> bool:
-    """Whether an action within the time of another one is the inner write of that one."""
+    """Whether ``inner``, an action within the time of ``outer``, is its inner write."""
     if inner.run_id == outer.run_id or inner.witness is not outer.witness:
         return False
     outputs = {d.name for d in inner.outputs}

@@ -99,8 +99,9 @@ def combine(this: Transformation, upstream: Transformation, via: str = "") -> Tr
 
     An INDIRECT ``this`` keeps its type and subtype. A DIRECT ``this`` after an unknown type gives
     an unknown type; after INDIRECT it gives that INDIRECT; after DIRECT it gives the first of
-    AGGREGATION, TRANSFORMATION and IDENTITY that one of the two has. If ``this`` is of an unknown
-    type, so is the result. The result masks if one of the two masks.
+    AGGREGATION, TRANSFORMATION and IDENTITY that one of the two has, but an unknown subtype
+    if the two are IDENTITY and unknown. If ``this`` is of an unknown type, so is the result. The
+    result masks if one of the two masks.
 
     The description of the result is that of ``this``, with the text of ``upstream`` in place of the
     column, shortened to :data:`MAX_DESCRIPTION` characters. If ``this`` adds nothing to the
@@ -149,7 +150,8 @@ class Way(NamedTuple):
     """Two transformations in a row whose descriptions are not combined yet.
 
     Combining descriptions takes most of the time of composing, and :func:`settled` drops many
-    descriptions. So only those that stay are combined.
+    descriptions. So only those that stay are combined. The fields are the arguments of
+    :func:`combine`.
     """
 
     this: Transformation
@@ -174,7 +176,7 @@ class Upstream:
         """Combine transformations of the column with those that made it, without duplicates.
 
         :param these: the transformations by which a later action used the column
-        :return: the combined transformations; some are a :class:`Way`, not combined yet
+        :return: the combined transformations; a :class:`Way` stands for one that is made later
         """
         found = [variant for this in these for variant in self._variants(this)]
         return tuple(dict.fromkeys(found)) if len(found) > 1 else tuple(found)
@@ -207,12 +209,12 @@ def _variant_of_two(this: Transformation, upstream: Transformation, via: str) ->
 
 
 def with_text(variant: Variant) -> Transformation:
-    """Give the transformation of a variant, with its description."""
+    """Give a transformation as it is; of a :class:`Way`, give the combined transformation."""
     return combine(*variant) if isinstance(variant, Way) else variant
 
 
 def without_text(variant: Variant) -> Transformation:
-    """Give the transformation of a variant, without its description."""
+    """Give a transformation, or that of a :class:`Way`, without its description."""
     if isinstance(variant, Way):
         this, upstream, _ = variant
         kind = _combined_kind(this.type, this.subtype, upstream.type, upstream.subtype)
@@ -241,8 +243,8 @@ def settled(parts: Sequence[tuple[Sequence[Variant], int]]) -> list[tuple[Transf
     their order, and no description is made only to be dropped.
 
     :param parts: pairs of variants and a set of sources; each of the sources has all the variants
-    :return: pairs of a transformation and its set of sources; each source has its transformations
-        in this order
+    :return: pairs of a transformation and its set of sources; the transformations of each
+        source are in the order of these pairs
     """
     variants = each_variant_once(parts)
     many = in_more_than(MAX_VARIANTS, [sources for _, sources in variants])
@@ -259,6 +261,7 @@ def each_variant_once(parts: Sequence[tuple[Sequence[V], int]]) -> list[tuple[V,
     """Give pairs of a variant and its set of sources, so that no source has a variant twice.
 
     :param parts: pairs of variants and a set of sources; each of the sources has all the variants
+    :return: pairs of one variant and a set of sources that have it, as a bit mask
     """
     known: dict[V, int] = {}
     found = []
@@ -379,6 +382,7 @@ def compose(
 
     :param provenance_of: a function that gives the provenance of the data that was read from a
         dataset; None if the application had written none of that data
+    :param work: counts units of work, and raises :exc:`SpentError` if there is no time left
     :param most: how many transformations fit into memory
     :return: column lineage in which equal edges are one object
     :raise SpentError: if there is no time left, or the edges do not fit into memory
@@ -400,6 +404,7 @@ class _Composing:
     :param known: the provenance of each dataset that the action read
     :param clear: names of columns that only one of those datasets has: only these names are
         unambiguous in a text
+    :param most: how many transformations fit into memory
     """
 
     def __init__(
@@ -477,7 +482,10 @@ class _Composing:
         return found
 
     def _sources(self, column: Column, provenance: Provenance) -> Edges | None:
-        """Find the sources of a column, ignoring case as Spark does; None if they are not known."""
+        """Find the sources of a column, ignoring case as Spark does; None if they are not known.
+
+        :param provenance: the provenance of the data that was read from the column's dataset
+        """
         fields = provenance.columns.fields
         if column.field in fields:
             return fields[column.field]

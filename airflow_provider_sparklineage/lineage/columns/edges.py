@@ -123,7 +123,7 @@ def count_all(lineage: ColumnLineage) -> int:
 
 
 def each_once(lineage: ColumnLineage) -> Iterable[Edges]:
-    """Give the edges of each column, and of ``dataset``; a shared object comes only once."""
+    """Give the edges of each column, and ``lineage.dataset``; a shared object comes only once."""
     return {id(edges): edges for edges in (*lineage.fields.values(), lineage.dataset)}.values()
 
 
@@ -151,14 +151,14 @@ def joined(
 
 
 def union(first: Edges, second: Edges) -> dict[Column, tuple[Transformation, ...]]:
-    """Unite edges; the transformations between two columns become a list without duplicates."""
+    """Unite two sets of edges; the transformations of an edge that both have are joined."""
     united = dict(first)
     unite_into(united, second)
     return united
 
 
 def unite_into(edges: dict[Column, tuple[Transformation, ...]], others: Edges) -> None:
-    """Add edges to a dict of edges, in time that grows only with the number of added edges."""
+    """Add ``others`` to ``edges``, in time that grows only with the number of ``others``."""
     for column, transformations in others.items():
         edges[column] = joined(edges.get(column, ()), transformations)
 
@@ -220,9 +220,10 @@ def legacy(lineage: ColumnLineage) -> ColumnLineage | None:
 def _common_influences(
     lineage: ColumnLineage, subtypes: Collection[str]
 ) -> dict[Column, tuple[Transformation, ...]]:
-    """Find the INDIRECT transformations that all output columns share, by source column.
+    """Find the INDIRECT transformations that all output columns share.
 
     :param subtypes: the subtypes that count, such as ``FILTER``
+    :return: source column -> its transformations that are the same for every output column
     """
     each = iter(lineage.fields.values())
     common = {

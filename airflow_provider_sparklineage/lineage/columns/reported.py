@@ -110,6 +110,7 @@ def decode(
 
     :param relocate: a function that gives the dataset that a name in the facet stands for; the
         facet may name single files where ``inputs`` names their directory
+    :param work: counts units of work, and raises :exc:`SpentError` if there is no time left
     :raise msgspec.ValidationError: if the facet does not have the form of a ``columnLineage`` facet
     :raise SpentError: if there is no time left
     """
@@ -140,7 +141,10 @@ class _Reading:
         )
 
     def field(self, entry: _Field) -> Edges:
-        """Read the edges of an output column; equal edges are one object."""
+        """Read the edges of an output column; equal edges are one object.
+
+        :param entry: the column's entry in the ``fields`` of the facet
+        """
         key = (bytes(entry.input_fields), entry.type, entry.description)
         if (edges := self._edges.get(key)) is None:
             inputs = _inputs(entry.input_fields)
@@ -183,7 +187,7 @@ def _inputs(raw: msgspec.Raw) -> list[_InputField]:
 
 @lru_cache(maxsize=4096)  # many columns have the same few
 def _all_as_reported(given: Iterable[_Transformation]) -> tuple[Transformations, bool]:
-    """Give transformations as they are reported, and whether some are those of a pivot."""
+    """Convert the listener's transformations; also tell whether some describe a pivot."""
     transformations = tuple(map(_as_reported, given))
     return transformations, any(_PIVOT.match(t.description) for t in transformations)
 
@@ -215,7 +219,11 @@ def _deprecated(word: str | None, description: str) -> Transformation:
     """Read the deprecated ``transformationType``: one word for all inputs of an output column.
 
     The words of the specification are IDENTITY and MASKED. This package reads two more forms: the
-    type alone, and type and subtype, such as ``DIRECT:AGGREGATION``.
+    type alone, and type and subtype, such as ``DIRECT:AGGREGATION``. Without a known word, the
+    transformation is of unknown type.
+
+    :param word: the ``transformationType``; None if the column has none
+    :param description: the description of the result
     """
     kind, colon, subtype = (word or "").upper().partition(":")
     if kind == "MASKED":
@@ -303,7 +311,7 @@ def is_nameless(text: str) -> bool:
 
 
 def is_incomplete(edges: Edges) -> bool:
-    """Whether a description names a Python UDF: the listener leaves out the UDF's arguments."""
+    """Whether a description names a Python UDF, whose arguments the listener leaves out."""
     return any(is_nameless(t.description) for ts in lists(edges) for t in ts)
 
 
@@ -353,10 +361,10 @@ class ReportedColumns:
         output: ActionDataset,
         planned: Collection[PlannedColumns] = (),
     ) -> ColumnLineage:
-        """Give the column lineage of one write.
+        """Give the column lineage of an action's write of one of its outputs.
 
         :param planned: the columns, as each of Spark's own plans of the write shows them
-        :raise UnreadableColumnsError: if the facet cannot be read
+        :raise UnreadableColumnsError: if the output's ``columnLineage`` facet cannot be read
         :raise SpentError: if there is no time left, or the facet did not fit into memory
         """
         if "columnLineage" in output.left_out:
@@ -380,7 +388,10 @@ class ReportedColumns:
     def _read(
         self, facet: bytes, stands_for: Callable[[DatasetName], DatasetName]
     ) -> ColumnLineage:
-        """Decode a facet, or use the remembered lineage: a loop writes a facet many times."""
+        """Decode a facet, or use the remembered lineage: a loop writes a facet many times.
+
+        :param stands_for: gives the dataset that a name in the facet stands for
+        """
         known = self._decoded.get(facet)
         if known and all(stands_for(name) == found for name, found in known.names.items()):
             return known.lineage
@@ -465,7 +476,12 @@ def _corrected_edges(theirs: Edges, ours: Edges, *, decides: bool) -> Edges:
 def _with_descriptions(
     ours: Transformation, theirs: Collection[Transformation]
 ) -> list[Transformation]:
-    """Repeat a transformation with each description that the listener has of it, if it has any."""
+    """Repeat a transformation with each description that the listener gives of it, if any.
+
+    :param ours: the transformation, by a plan
+    :param theirs: the listener's transformations of the same edge
+    :return: ``ours`` with each of the descriptions; just ``ours`` if there is none
+    """
     same = [
         ours._replace(description=t.description)
         for t in theirs

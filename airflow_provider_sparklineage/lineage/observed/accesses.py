@@ -83,7 +83,10 @@ class WritePlan(NamedTuple):
         return started <= middle and (ended is None or middle <= ended)
 
     def gap(self, started: datetime, ended: datetime | None) -> timedelta:
-        """Give the time between the query and a span; negative if they overlap."""
+        """Give the time between the query and a span, which has no end if ``ended`` is None.
+
+        The result is negative if they overlap.
+        """
         begun, done = self.span
         return max(begun - ended if ended is not None else timedelta.min, started - done)
 
@@ -160,7 +163,10 @@ class ObservedAccesses:
         self._owned = _OwnedPartitions(writes)
 
     def during(self, side: Side, started: datetime, ended: datetime | None) -> tuple[Access, ...]:
-        """Give the reads, or the writes, during an action."""
+        """Give the reads, or the writes, during an action.
+
+        :param ended: None if the action never ended
+        """
         return tuple(self._timelines[side].during(started, ended))
 
     def has(self, side: Side) -> bool:
@@ -172,7 +178,7 @@ class ObservedAccesses:
         return all(access.scope.partitions == frozenset() for access in self._of[side])
 
     def is_of_chosen_files(self, side: Side) -> bool:
-        """Whether each read (or write) was of chosen files, even if all files were chosen."""
+        """Whether each read (or write) was of chosen files only (:attr:`.Access.chosen`)."""
         return all(access.chosen for access in self._of[side])
 
     def is_internal(self, read: Access) -> bool | None:

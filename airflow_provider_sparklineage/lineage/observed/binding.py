@@ -93,6 +93,7 @@ class ObservedWrite(NamedTuple):
     """One write: by a query, or by a commit in the log of a table.
 
     :param span: the exact time of the write, if it is known; else the time of its query
+    :param target: the path or table to which it wrote
     :param places: the base folders of the write, below which its partitions lie
     :param accesses: the partitions that were written, dataset by dataset
     """
@@ -112,6 +113,7 @@ class ObservedWrite(NamedTuple):
 class ObservedCommand(NamedTuple):
     """The command of a query, if the query is one that writes.
 
+    :param target: the path or table that the command writes
     :param relations: the paths and tables that the leaves of the command's plan read
     """
 
@@ -280,9 +282,11 @@ def _nearly(number: int) -> range:
 def _between(
     actions: Sequence[tuple[int, Action]], first: int, last: int
 ) -> Sequence[tuple[int, Action]]:
-    """Choose the actions that started between two times.
+    """Choose the actions that started between two times, both included.
 
     :param actions: (start, action) pairs, in the order of their starts
+    :param first: the earlier time, in milliseconds since 1970 like the starts
+    :param last: the later time
     """
     start = itemgetter(0)
     return actions[bisect_left(actions, first, key=start) : bisect_right(actions, last, key=start)]
@@ -313,6 +317,8 @@ class Observed(NamedTuple):
     ) -> Observed:
         """Bind the records of an application to its datasets and actions.
 
+        :param locator: finds the dataset and the partition of a path
+        :param allowance: the time and memory for this and for corrections
         :raise SpentError: if there is no time left
         """
         index = DatasetIndex(identities(application.actions), locator)
@@ -320,11 +326,11 @@ class Observed(NamedTuple):
         return cls(application, queries, index, allowance)
 
     def with_actions(self, actions: Iterable[Action]) -> Observed:
-        """Replace the application's actions, which are in the order of their start."""
+        """Give a copy with other actions of the application, in the order of their start."""
         return self._replace(application=structs.replace(self.application, actions=tuple(actions)))
 
     def rebound(self, datasets: Mapping[DatasetName, DatasetName | None]) -> Observed:
-        """Replace reads of some datasets by reads of others.
+        """Give a copy in which reads of some datasets are replaced by reads of others.
 
         :param datasets: dataset -> the dataset in its place; None drops the read
         """
@@ -358,6 +364,7 @@ def bind(
 
     :param index: finds the datasets of the application; observed datasets are added to it
     :param actions: the listener's actions, in the order of their start
+    :param allowance: the limit of time
     :raise SpentError: if there is no time left
     """
     each = (one for record in records for one in _commits(record))
@@ -385,7 +392,7 @@ def _commits(record: ObservationRecord) -> Iterator[ObservationRecord]:
 
 
 def _places(records: Sequence[ObservationRecord]) -> Iterator[tuple[str, str | None]]:
-    """Yield (path, table) for each place that is a dataset: first the read, then the written ones.
+    """Yield (path, table) for each place in records that is a dataset: reads first, then writes.
 
     Of the paths that are read, the shorter ones come first, so that the folder of a single file is
     known before the file.
@@ -401,7 +408,7 @@ def _places(records: Sequence[ObservationRecord]) -> Iterator[tuple[str, str | N
 
 
 def _paths(read: ReadRecord) -> Iterable[str]:
-    """Give the paths of a scan that are datasets, or parts of datasets."""
+    """Give the paths of a scan that are datasets, or parts of them; none if it infers a schema."""
     if read.inference:
         return ()
     if read.layouts is None:
@@ -487,7 +494,10 @@ class _Binding:
         return ObservedRead(read, places, tuple(accesses))
 
     def _in_folders(self, read: ReadRecord) -> ReadRecord:
-        """Replace each single file of a dataset by its folder, and note that files were chosen."""
+        """Replace each single file of a dataset by its folder, among the paths of a scan.
+
+        If there is any such file, ``chosen`` is set in the result: only chosen files were read.
+        """
         folders = {o.base: self._index.folder(o.base, read.table) for o in read.layouts or ()}
         if all(base == folder for base, folder in folders.items()):
             return read

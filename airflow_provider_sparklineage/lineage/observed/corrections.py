@@ -84,7 +84,11 @@ def _is_in_folder(file: DatasetName, folder: DatasetName) -> bool:
 
 
 def _is_step_of(action: Action, around: Action | None, batch: Span) -> bool:
-    """Whether an action is a step inside of another action, in the time of one batch."""
+    """Whether an action is a step inside of another action, in the time of one batch.
+
+    :param around: an earlier action with the same datasets; None if there is none
+    :param batch: the start and the end of the batch
+    """
     if around is None or around.ended is None or action.ended is None or not action.outputs:
         return False
     started, ended = batch

@@ -123,6 +123,8 @@ def at_roots(record: ObservationRecord, locator: Locator) -> ObservationRecord:
     With the option ``basePath`` the observer gives partitions below a folder above the roots, while
     the listener names the roots. If the listener does not trim the folders of partitions off the
     name, the folder above and the roots are different datasets. Only then a base is replaced.
+
+    :param locator: finds the dataset that the listener would name for a folder
     """
     return structs.replace(record, reads=[_read_at_roots(read, locator) for read in record.reads])
 
@@ -135,7 +137,12 @@ def _read_at_roots(read: ReadRecord, locator: Locator) -> ReadRecord:
 
 
 def _parts_at_roots(layout: Layout, roots: Iterable[str], locator: Locator) -> list[Layout]:
-    """Give the parts of a layout below its roots, without roots of the same dataset as its base."""
+    """Give the parts of a layout that lie below roots.
+
+    A root that belongs to the dataset of the layout's base is left out.
+
+    :param locator: finds the dataset that the listener would name for a folder
+    """
     above = locator.locate(layout.base) if layout.dimensions else None
     if above is None:  # a read without partitions may have thousands of roots, each with a layout
         return []
@@ -254,7 +261,10 @@ class DatasetIndex:
         return location.dataset
 
     def place(self, path: str, table: str | None) -> Place:
-        """Find the dataset of a path or table."""
+        """Find the dataset of a path or table.
+
+        :param table: the table's identifier, if the record has one
+        """
         if (place := self._places.get((path, table))) is None:
             place = self._places[path, table] = self._place(path, table)
         return place
@@ -273,7 +283,10 @@ class DatasetIndex:
         )
 
     def folder(self, path: str, table: str | None) -> str:
-        """Give the folder of a single file of a dataset; give every other path as it is."""
+        """Give the folder of a single file of a dataset; give every other path as it is.
+
+        :param table: the table's identifier, if the record of the path has one
+        """
         above = path.rpartition("/")[0]
         is_part = looks_like_file(path) and self.place(path, table).is_file
         return above if is_part and self.place(above, None).bound is not None else path
@@ -289,6 +302,8 @@ class DatasetIndex:
         If the listener does not trim these folders off names, the folders of partitions below the
         path are datasets. If there is only one such dataset, the place has it; if there are
         several, the place has no dataset.
+
+        :param table: the table's identifier, if the record has one
         """
         location = self.locator.locate(path)
         if location is None or location.dataset in self._names:

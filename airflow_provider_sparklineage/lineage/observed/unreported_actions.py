@@ -305,9 +305,10 @@ def _outermost(writes: Iterable[_Write]) -> list[_Write]:
 
 
 def _is_inside(write: _Write, outer: _Write) -> bool:
-    """Whether a write ended within another one; a commit may end :data:`SLACK` later.
+    """Whether a write ended by the end of ``outer``, which began first.
 
-    The times of a commit and of a query come from different clocks.
+    A commit may end up to :data:`SLACK` later: the times of a commit and of a query come from
+    different clocks.
     """
     ended = outer.span[1] + SLACK if write.query.is_commit else outer.span[1]
     return write.span[1] <= ended
@@ -318,7 +319,11 @@ def _span(action: Action) -> Span:
 
 
 class _Spans:
-    """The reads and writes of actions, indexed by dataset and time."""
+    """The reads and writes of actions, indexed by dataset and time.
+
+    :param queries: the observed queries; if the action of a query is known, the action reports the
+        writes of this query only
+    """
 
     def __init__(self, actions: Sequence[Action], queries: Iterable[ObservedQuery] = ()) -> None:
         self._writers = {
@@ -340,7 +345,7 @@ class _Spans:
         self._every = Timeline((*span, a) for span, a in spans)
 
     def have_read(self, name: DatasetName, span: Span) -> bool:
-        """Whether an action that overlaps a time span read a dataset."""
+        """Whether an action that overlaps a span, give or take :data:`SLACK`, read a dataset."""
         return name in self._read and bool(self._read[name].during(*span))
 
     def have_write(self, name: DatasetName, write: _Write) -> bool:
@@ -357,7 +362,11 @@ class _Spans:
         )
 
     def claim(self, name: DatasetName, span: Span) -> None:
-        """Note that actions which overlap a write in time do not report a write next to it."""
+        """Note that the actions which overlap a write report that write, and none before or after.
+
+        :param name: the dataset that was written
+        :param span: the time of the write
+        """
         for action in self._writes(name, span):
             if overlap(_span(action), span):
                 self._claimed.add((name, action.run_id))
@@ -370,7 +379,7 @@ class _Spans:
         return any(overlap(_span(action), span) for action in self._every.during(*span))
 
     def writes_before(self, name: DatasetName, at: datetime) -> int:
-        """Count the writes of a dataset that had ended by a time."""
+        """Count the writes of a dataset that had ended by a time, or :data:`SLACK` after it."""
         return bisect_right(self._ended.get(name, ()), at + SLACK)
 
 
@@ -382,7 +391,11 @@ _CREATES = re.compile(r"(Atomic)?Create\w*Table")
 
 
 class _Datasets:
-    """Makes the datasets of observed actions; equal facets are one object."""
+    """Makes the datasets of observed actions; equal facets are one object.
+
+    :param actions: the listener's actions, which have facets of the datasets
+    :param queries: the observed queries, which have schemas of the datasets
+    """
 
     def __init__(self, actions: Iterable[Action], queries: Iterable[ObservedQuery]) -> None:
         self._schemas: dict[DatasetName, SchemaRecord] = {}
@@ -398,7 +411,10 @@ class _Datasets:
         self._values: dict[bytes, msgspec.Raw] = {}
 
     def read(self, reads: Mapping[DatasetName, Locations]) -> tuple[ActionDataset, ...]:
-        """Make the inputs of an action, sorted by name."""
+        """Make the inputs of an action, sorted by name.
+
+        :param reads: dataset -> the partition locations that were read; None for the full dataset
+        """
         for name in reads:
             if name not in self._read:
                 made = self._made(name, self._schemas.get(name), "")
@@ -411,7 +427,8 @@ class _Datasets:
         """Make the outputs of an action, sorted by name.
 
         :param modes: dataset -> the mode in which it was written
-        :param command: the command that wrote, for its schema; None if there was none
+        :param command: the command that wrote, for its schema and lifecycle change; None if there
+            was none
         """
         found = []
         for name in sorted(modes):
@@ -462,6 +479,7 @@ def observed_facets(
 
     :param schema: the dataset's columns; None where they are not known
     :param change: ``OVERWRITE`` or ``CREATE``, for a dataset that was written; "" without a change
+    :return: key of a facet, such as ``schema`` -> the facet as JSON
     """
     made = {"dataSource": facet(_DATA_SOURCE, name=name.namespace, uri=name.namespace)}
     if change:
@@ -477,7 +495,9 @@ def observed_facets(
 
 
 def _field(name: str, kind: Any) -> dict[str, Any]:
-    """Write a column as the listener does; the parts of a nested type are fields of the column.
+    """Make the entry of a column in a ``schema`` facet, as the listener does.
+
+    The parts of a nested type are fields of the column.
 
     :param kind: the type as Spark writes it as JSON
     """

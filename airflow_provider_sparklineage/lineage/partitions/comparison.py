@@ -117,7 +117,7 @@ class CanonicalForms:
         self._with_zone: dict[str, set[bool]] = {}
 
     def know(self, partitions: Iterable[Labels]) -> bool:
-        """Whether all labels are labels of observed dimensions.
+        """Whether all labels of partitions are labels of observed dimensions.
 
         True also if no dimensions were observed, because then there is nothing to compare with.
         """
@@ -125,7 +125,7 @@ class CanonicalForms:
         return not self._seen or all(label.casefold() in self._labels for label in labels)
 
     def expected(self, partitions: Mapping[Labels, Rows]) -> dict[Labels, Rows]:
-        """Convert expected partitions to canonical form, with the observed labels."""
+        """Convert expected partitions, grouped by labels, to canonical form by observed labels."""
 
         def form(label: str) -> tuple[str, str]:
             name = self._labels.get(label.casefold(), label)
@@ -135,7 +135,7 @@ class CanonicalForms:
         return self._rows(partitions, form)
 
     def seen(self, partitions: Mapping[Labels, Rows]) -> dict[Labels, Rows]:
-        """Convert observed partitions to canonical form."""
+        """Convert observed partitions, grouped by labels, to canonical form."""
         formats = {label: dimension.format for label, dimension in self._seen.items()}
         return self._rows(partitions, lambda label: (label, formats.get(label, "")))
 
@@ -144,7 +144,7 @@ class CanonicalForms:
         partitions: Mapping[Labels, Rows],
         form_of: Callable[[str], tuple[str, str]],
     ) -> dict[Labels, Rows]:
-        """Convert partitions to canonical form, and group them by their labels.
+        """Convert grouped partitions to canonical form, and group them by their new labels.
 
         :param form_of: a function that gives, for a label, the label as it was observed, and the
             format of the label's values
@@ -210,6 +210,7 @@ class CanonicalForms:
         The length is that of an expected time which is shorter than the times of its dimension,
         such as a day where the dimension has hours. None if values are compared in full.
 
+        :param label: the label of the dimension, as it was observed
         :param value: the expected value
         """
         dimension = self._seen.get(label)
@@ -271,6 +272,7 @@ def reconcile(
     :param is_on_both_sides: whether the dataset was read and written
     :param other: if ``seen`` are the read partitions, those that were written, and vice versa; None
         where they are not known
+    :param work: counts units of work, and raises :exc:`SpentError` if there is no time left
     :raise SpentError: if there is no time left
     """
     if expected is None or (expected.kind is not Kind.INFERRED and _is_empty(expected)):
@@ -428,8 +430,9 @@ class _Comparison:
     def _covering(self, wanted: _Wanted, found: Mapping[Labels, Rows]) -> _Covered:
         """Find the accessed partitions that are expected, and the expected ones that were accessed.
 
-        :param wanted: the expected partitions
-        :param found: the accessed partitions
+        :param wanted: labels -> values in canonical form -> the expected partition with them
+        :param found: the accessed partitions, in canonical form and grouped by labels
+        :return: the accessed partitions that were found, and the expected ones
         """
         covered: set[Partition] = set()
         met: set[Partition] = set()
@@ -446,7 +449,7 @@ class _Comparison:
         return covered, met
 
     def _globbed(self, wanted: _Wanted, found: Mapping[Labels, Rows]) -> _Covered:
-        """Do the same as :meth:`_covering` where values of expected partitions may be patterns."""
+        """Do the same as :meth:`_covering` where values in ``wanted`` may be patterns."""
         patterns = []
         plain: dict[Labels, dict[Row, Partition]] = {}
         for labels, every in wanted.items():

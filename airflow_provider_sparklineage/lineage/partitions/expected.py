@@ -38,12 +38,12 @@ class Expected(Frozen, frozen=True):
         observed partitions
     :param partitions: None if the full dataset is expected, or only the other fields state a part
     :param locations: names of paths, with all folders, if the last folders name no partition
-    :param where: predicates; each row fulfils at least one of them; () if a statement has no
-        predicate
+    :param where: predicates; each row fulfils at least one of them; () if one of the united
+        expectations has no predicate
     :param is_glob: whether values in ``partitions`` may be patterns such as ``2024-05-*``
     :param sources: the origins of the expected values, and of the values that dates explain
-    :param choices: for each statement, the partitions (None for any) and the predicate ("" for
-        none); () if no statement has a predicate
+    :param choices: (partitions, predicate) of each of the united expectations, None for any
+        partitions and "" for no predicate; () if none of them has a predicate
     """
 
     kind: Kind
@@ -70,11 +70,12 @@ class Expectations:
         side: Side,
         observed: Subset | None,
     ) -> Expected | None:
-        """Give the part of a dataset that is expected to be read, or written; None if none is.
+        """Give the part of a dataset that is expected to be read, or written.
 
         :param links: the dataset's other names
         :param observed: the partitions that were observed: they decide whether the run's partition
             key is about this dataset, and which dates in the task's arguments are expected values
+        :return: None if nothing is expected, and no date explains an observed value
         """
         if not self._all:
             return None
@@ -112,7 +113,11 @@ class Expectations:
 
     @staticmethod
     def _by_key(here: Sequence[Expectation], observed: Subset | None) -> list[Expectation]:
-        """Find the expectations of the run's partition key, if the dataset has its dimensions."""
+        """Find the expectations of the run's partition key, if the dataset has its dimensions.
+
+        :param here: the task's expectations of the reads, or of the writes, and those of either
+        :param observed: the dataset's observed partitions; None if they are not known
+        """
         if observed is None:
             return []
         labels = {d.label for d in observed.dimensions}
@@ -127,7 +132,7 @@ class Expectations:
 
 
 def _is_table(wanted: str, known: Collection[str]) -> bool:
-    """Whether a table identifier matches a known name; one of the two may lack the catalog.
+    """Whether the identifier ``wanted`` matches a known table; one of the two may lack the catalog.
 
     The listener leaves catalogs out, and the observer does not. If the catalog of a table is known,
     the same name in another catalog is another table.
@@ -151,6 +156,7 @@ def _has_content(expectation: Expectation) -> bool:
 def united(statements: Sequence[Expectation], explaining: Sequence[Source] = ()) -> Expected:
     """Unite the expectations of the reads of one dataset, or of its writes.
 
+    :param statements: the expectations
     :param explaining: dates of the arguments; they are the origin of observed values
     """
     # If one path is the full dataset, all of the dataset is expected.
@@ -173,9 +179,9 @@ def united(statements: Sequence[Expectation], explaining: Sequence[Source] = ())
 def _choices(
     statements: Sequence[Expectation],
 ) -> tuple[tuple[frozenset[Partition] | None, str], ...]:
-    """List the partitions and the predicate of each statement, as in :attr:`Expected.choices`.
+    """List the partitions and the predicate of each expectation, as in :attr:`Expected.choices`.
 
-    :return: () if no statement has a predicate, or if a statement is about the full dataset
+    :return: () if none of them has a predicate, or if one of them is about the full dataset
     """
     choices = tuple(
         (None if e.partitions is None else frozenset(e.partitions), e.where) for e in statements
@@ -188,6 +194,10 @@ def _explaining(here: Sequence[Expectation], observed: Subset | None) -> list[So
     """Find dates among the arguments that are values of observed partitions.
 
     A date that several columns make together is preferred to the same date in one column.
+
+    :param here: the task's expectations of the reads, or of the writes, and those of either
+    :param observed: the dataset's observed partitions; None if they are not known
+    :return: the dates, each with the label of its column, or the labels joined by ``/``
     """
     inferred = [source for e in here if e.kind is Kind.INFERRED for source in e.sources]
     if observed is None or not inferred:

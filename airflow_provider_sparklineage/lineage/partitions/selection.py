@@ -48,6 +48,8 @@ class Evidence(Frozen, frozen=True):
 
     :param observed: whether the accesses were observed; if so, a ``subset`` of None stands for all
         of a dataset that is not partitioned
+    :param subset: the observed partitions
+    :param expected: the part that templates and declarations name; None if they name none
     :param locations: names that the listener reported, with the folders of partitions; None stands
         for the full dataset, or for unknown locations
     :param filters: condition that holds for all rows that were read or written
@@ -91,7 +93,10 @@ class Selected(Frozen, frozen=True):
 
 
 def selected(evidence: Evidence, limits: Limits) -> Selected:
-    """Choose the condition that describes the accessed part of a dataset."""
+    """Choose the condition that describes the accessed part of a dataset.
+
+    :param limits: how many partitions or locations a condition may name
+    """
     expected = evidence.expected
     partitions = _partitions(evidence)
     skipped = 0
@@ -164,7 +169,7 @@ def _partitions(evidence: Evidence) -> frozenset[Partition] | None:
 def located(evidence: Evidence) -> frozenset[Partition] | None:
     """Give the partitions at the reported locations; None unless each location is a partition.
 
-    If no locations are known, give the static partitions of the statements.
+    If no locations are known, give the static partitions of the SQL statements.
     """
     if evidence.locations is None:
         return evidence.static
@@ -175,6 +180,7 @@ def located(evidence: Evidence) -> frozenset[Partition] | None:
 def _run(partitions: frozenset[Partition], evidence: Evidence) -> Condition | None:
     """Describe partitions as a gap-free run of times: as a range of the one value that varies.
 
+    :param evidence: has the dimensions of the partitions, and so the format of the times
     :return: None if more or less than one value varies, or the partitions are not such a run
     """
     dimensions: Iterable[Dimension] = ()

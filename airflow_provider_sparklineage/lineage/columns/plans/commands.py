@@ -73,7 +73,9 @@ _DAMAGED = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
 def planned_columns(write: WritePlan, work: Work = lambda _: None) -> PlannedColumns:
     """Give the column lineage of a write, as its plan shows it.
 
-    :raise UnreadablePlanError: if the plan is not a tree, or a field has an unexpected form
+    :param work: counts units of work, and raises :exc:`SpentError` if there is no time left
+    :return: the column lineage; without columns if the plan is not a list of nodes
+    :raise UnreadablePlanError: if the nodes do not form a tree, or a field has an unexpected form
     :raise SpentError: if there is no time left
     """
     try:
@@ -129,6 +131,10 @@ class _Command:
         """Give the :class:`.Value` of each column of the table whose rows the command changes.
 
         Columns of the query that the table lacks, such as the ids of rows, are left out.
+
+        :param root: the node of the command
+        :param relation: the output of the query, which gives the changed rows
+        :return: name of a column -> its value
         """
         [table] = exp.trees(root.get("table"))
         values = {name: relation.find(number) for number, name in relation.order}
@@ -141,6 +147,9 @@ class _Command:
         """Give the values of the target's columns, which are the columns of the query by position.
 
         If the query has more or fewer columns than the target, they are matched by name.
+
+        :param relation: the output of the query
+        :return: name of a column of the target -> its value
         """
         values = relation.values()
         names = [name for _, name in relation.order]
@@ -171,7 +180,13 @@ class _Command:
         return relation, choice
 
     def _condition(self, root: exp.Node, relation: Relation, choice: Choice) -> exp.Value:
-        """Give the value of the command's condition; NOTHING if it has none."""
+        """Give the value of the command's condition; NOTHING if it has none.
+
+        :param root: the node of the command
+        :param relation: the columns to which the condition refers
+        :param choice: gets the sources of EXISTS and IN in the condition, which then are not in
+            the value
+        """
         conditions = exp.trees(root.get("condition"))
         return exp.together(
             self._walk.of(tree, relation.find, choice.sources) for tree in conditions

@@ -209,6 +209,8 @@ def through(step: int, sources: Mapping[int, int]) -> Sources:
     """Combine the transformations from each source with one more transformation after them.
 
     :param step: the transformation to add, as a bit
+    :param sources: number of a source column -> the transformations from it, as bits
+    :return: the same columns, with the combined transformations
     """
     if step == IDENTITY:
         return dict(sources)
@@ -216,7 +218,7 @@ def through(step: int, sources: Mapping[int, int]) -> Sources:
 
 
 def unite(into: Sources, sources: Mapping[int, int]) -> None:
-    """Add sources, with the transformations from them, to ``into``."""
+    """Add sources, with the transformations from them as bits, to ``into``."""
     for source, bits in sources.items():
         into[source] = into.get(source, 0) | bits
 
@@ -310,6 +312,7 @@ def expression_text(name: str, node: Node, operands: list[str]) -> str:
     """Format an expression as a short text.
 
     :param name: the class of the expression, without the package
+    :param node: the node of the expression, which has its fields, such as the type of a cast
     :param operands: the texts of its operands
     """
     text = _text(name, node, operands)
@@ -398,7 +401,7 @@ class Expressions:
     def value(self, tree: Tree, find: Find, chosen_by: Sources | None = None) -> Value:
         """Give the value of an expression.
 
-        :param find: gives the value of an attribute
+        :param find: gives the value of an attribute, by its expression id
         :param chosen_by: the sources of the conditions on rows, if the expression is such a
             condition. The sources of EXISTS and IN are added to ``chosen_by`` and not to the value,
             because Spark joins with such a subquery
@@ -448,7 +451,8 @@ class Expressions:
         The sources that choose the rows of the subquery are added.
 
         :param name: the class of the subquery's expression, e.g. ``ScalarSubquery``
-        :param find: gives the sources of an attribute by its expression id
+        :param node: the node of that expression, which has the subquery's plan
+        :param find: gives the value of an attribute, by its expression id
         """
         columns, rows, is_whole = self._subquery(node["plan"], find)
         value = together(columns[:1] if name == "ScalarSubquery" else columns)
@@ -459,7 +463,13 @@ class Expressions:
         return replace(value, sources=sources, is_whole=value.is_whole and is_whole)
 
     def _of_rows(self, name: str, node: Node, below: Operands, find: Find) -> Value:
-        """Give the sources of EXISTS or IN: those of the subquery, and of the compared values."""
+        """Give the sources of EXISTS or IN: those of the subquery, and of the compared values.
+
+        :param name: the class of the expression: ``Exists`` or ``InSubquery``
+        :param node: the node of the expression
+        :param below: its operands; of IN, the compared values and then the subquery
+        :param find: gives the value of an attribute, by its expression id
+        """
         if name == "Exists":
             _, rows, is_whole = self._subquery(node["plan"], find)
             return Value(rows, is_whole)
@@ -481,7 +491,8 @@ def _is_same(name: str, node: Node, first: Node) -> bool:
     """Whether an expression has the value of its first operand, as an alias has.
 
     :param name: the class of the expression, without the package
-    :param first: the first operand
+    :param node: the node of the expression
+    :param first: the node of the first operand
     """
     if name == "Cast":
         return "dataType" in first and first["dataType"] == node.get("dataType")
@@ -516,7 +527,7 @@ def _made_of(name: str, operands: Value) -> frozenset[str]:
 
 
 def _case(below: Operands) -> Value:
-    """Give the value of CASE; its operands are conditions and values in turn, then ELSE."""
+    """Give the value of CASE from its operands: conditions and values in turn, then any ELSE."""
     pairs = len(below) // 2 * 2
     return _chosen(below[:pairs:2], [*below[1:pairs:2], *below[pairs:]])
 
@@ -536,7 +547,7 @@ def _chosen(
 
 
 def _aggregate(below: Operands) -> Value:
-    """Give the value of an aggregate; the operands are its function and its FILTER clause."""
+    """Give the value of an aggregate from its operands: its function, and any FILTER clause."""
     function, *conditions = below
     return _chosen(conditions, [function], AGGREGATION)
 
@@ -552,7 +563,7 @@ def _window(below: Operands) -> Value:
 
 
 def _with(below: Operands) -> Value:
-    """Give the value of a ``With``, whose operands are an expression and its common expressions.
+    """Give the value of a ``With`` from its operands: an expression, and its common expressions.
 
     Each reference to a common expression gets the sources of all common expressions, because the
     numbers in the references are not used.

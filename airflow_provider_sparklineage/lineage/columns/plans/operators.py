@@ -44,12 +44,12 @@ class Relation:
 
     @classmethod
     def of(cls, order: list[tuple[int, str]], values: Iterable[exp.Value]) -> Relation:
-        """Make a relation of its columns and their values."""
+        """Make a relation of columns, as (id, name) in their order, and the value of each."""
         numbers = (number for number, _ in order)
         return cls(order, dict(zip(numbers, values, strict=True)))
 
     def find(self, number: int) -> exp.Value:
-        """Give the value of a column; UNKNOWN if the id is not known."""
+        """Give the value of the column with the id ``number``; UNKNOWN if the id is not known."""
         return self.known.get(number, exp.UNKNOWN)
 
     def values(self) -> list[exp.Value]:
@@ -81,7 +81,10 @@ class Choice:
     is_whole: bool = True
 
     def add(self, value: exp.Value, step: int) -> None:
-        """Add the sources of a value that filters, joins, groups or sorts rows."""
+        """Add the sources of a value that filters, joins, groups or sorts rows.
+
+        :param step: FILTER, JOIN, GROUP_BY or SORT, as a bit
+        """
         exp.unite(self.sources, exp.through(step, value.sources))
         self.is_whole = self.is_whole and value.is_whole
 
@@ -112,7 +115,7 @@ class Level:
         return self.choices[-1]
 
     def trees(self, node: exp.Node, field: str) -> Iterator[exp.Tree]:
-        """Give the expressions of a field.
+        """Give the expressions in a field of a node.
 
         Spark writes some lists as null; then not all sources of :attr:`choice` are known.
         """
@@ -176,7 +179,7 @@ _ROW_FUNCTIONS = {
 
 
 def _generate(at: Step) -> Relation:
-    """Follow a generator such as ``explode``: add its columns to those of its input.
+    """Follow a generator step such as ``explode``: add its columns to those of its input.
 
     Explode, posexplode and inline drop a row whose list is empty, so their arguments are sources
     that filter the rows, too.
@@ -191,10 +194,11 @@ def _generate(at: Step) -> Relation:
 
 
 def _expand(at: Step) -> Relation:
-    """Follow Expand, which makes several rows of one, each by another projection (a ROLLUP, say).
+    """Follow an Expand step, which makes several rows of one, each by another projection.
 
-    The values of a column in all projections are united; literal nulls are left out. A column of
-    literals alone is the id of a grouping set, or the name of an unpivoted column.
+    A ROLLUP has such a step. The values of a column in all projections are united; literal nulls
+    are left out. A column of literals alone is the id of a grouping set, or the name of an
+    unpivoted column.
     """
     order = exp.attributes(at.node.get("output"))
     columns: list[list[exp.Value]] = [[] for _ in order]
@@ -213,7 +217,7 @@ def _expand(at: Step) -> Relation:
 
 
 def _union(at: Step) -> Relation:
-    """Unite the columns of all inputs by position; the results have the ids of the first input."""
+    """Unite the columns of a step's inputs by position; the results have the first input's ids."""
     order, columns = at.inputs[0].order, [relation.values() for relation in at.inputs]
     if len({len(values) for values in columns}) > 1:
         return Relation.of(order, [exp.UNKNOWN] * len(order))
@@ -221,7 +225,7 @@ def _union(at: Step) -> Relation:
 
 
 def _compared_rows(at: Step) -> Relation:
-    """Follow INTERSECT or EXCEPT: a comparison of all columns chooses rows of the left input."""
+    """Follow an INTERSECT or EXCEPT step: comparing all columns chooses rows of the left input."""
     left = at.inputs[0]
     for relation in at.inputs:
         at.level.choice.add(relation.all(), exp.JOIN)
@@ -231,7 +235,10 @@ def _compared_rows(at: Step) -> Relation:
 
 
 def _row_function(at: Step) -> Relation:
-    """Make each output column from all input columns, because the function's code is not known."""
+    """Follow a step such as ``mapInPandas``: make each output column from all input columns.
+
+    The code of the function is not known.
+    """
     value = exp.together([relation.all() for relation in at.inputs]).by(exp.TRANSFORMATION)
     value = replace(
         value, guess=_ROW_FUNCTIONS[exp.kind(at.node)], text="", made_of=_MADE_OF_PYTHON
@@ -242,21 +249,22 @@ def _row_function(at: Step) -> Relation:
 
 
 def _all_from(at: Step, outputs: tuple[str, ...], value: exp.Value) -> Relation:
-    """Make a relation of all columns in some fields of a node; each column has the same value.
+    """Make a relation of all columns in some fields of a step's node; all get the same value.
 
     :param outputs: the names of the fields
+    :param value: the value of each column
     """
     order = [column for output in outputs for column in exp.attributes(at.node.get(output))]
     return Relation.of(order, [value] * len(order))
 
 
 def _object_of_row(at: Step) -> Relation:
-    """Make an object from all columns of a row, or each column of a row from the full object."""
+    """Follow a step that makes one object of all columns of a row, or each column of one object."""
     return _all_from(at, ("outputObjAttr", "serializer"), at.inputs[0].all())
 
 
 def _merge_rows(at: Step) -> Relation:
-    """Unite the values of each column over all instructions of a MERGE."""
+    """Follow a MERGE step: unite the values of each column over all of its instructions."""
     order = exp.attributes(at.node.get("output"))
     columns: list[list[exp.Value]] = [[] for _ in order]
     for instructions in _MERGE_INSTRUCTIONS:
@@ -276,7 +284,7 @@ def _common_table(at: Step) -> Relation:
 
 
 def _common_table_reference(at: Step) -> Relation:
-    """Follow a reference to a common table: its columns have the table's values under other ids.
+    """Follow a reference to a common table: the result has the table's values under other ids.
 
     When a table refers to itself, its values are not known yet, so these columns are UNKNOWN.
     """
@@ -289,7 +297,7 @@ def _common_table_reference(at: Step) -> Relation:
 
 
 def _recursion(at: Step) -> Relation:
-    """Make the relation of a recursive CTE: the union of its anchor and of its recursive part.
+    """Follow the step of a recursive CTE: the union of its anchor and of its recursive part.
 
     The recursive part may mix the columns each time it runs, so every column may have more sources
     than those that are found.
@@ -341,7 +349,7 @@ def _distinct(at: Step) -> Relation:
 
 
 def _deduplicate(at: Step) -> Relation:
-    """Follow ``dropDuplicates``: the keys group the rows, and other columns are aggregated."""
+    """Follow a ``dropDuplicates`` step: the keys group rows, and other columns are aggregated."""
     [relation] = at.inputs
     keys = {number for number, _ in exp.attributes(at.node.get("keys"))}
     for number, _ in relation.order:
@@ -402,7 +410,7 @@ def _window(at: Step) -> Relation:
 
 
 def _other(at: Step) -> Relation:
-    """Follow any other operator: the columns below it are its columns, found by their ids.
+    """Follow any other step: the columns below it are its columns, found by their ids.
 
     An unknown operator may filter or group rows, so it makes :attr:`Choice.is_whole` False.
     """
@@ -482,7 +490,7 @@ class Walk:
         self.of = exp.Expressions(self._subquery, work).value
 
     def number(self, dataset: DatasetName, name: str) -> int:
-        """Give the number that stands for a column in :data:`~.expressions.Sources`."""
+        """Give the number that stands for a dataset's column in :data:`~.expressions.Sources`."""
         column = Column(dataset, name)
         number = self._numbers.setdefault(column, len(self._columns))
         if number == len(self._columns):
