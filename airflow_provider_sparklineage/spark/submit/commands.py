@@ -1,4 +1,4 @@
-"""Commands that are run to find the version of Java or Spark, or to resolve a package with Spark.
+"""Commands that are run to find the version of Java or Spark, or to fetch the listener with Spark.
 
 Each command has a time limit, after which the command is killed together with its child processes
 (:func:`run`). A job waits for a command only if files do not give the answer. So this module

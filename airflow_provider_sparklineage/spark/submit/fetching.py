@@ -1,4 +1,4 @@
-"""The cache of listener jars, and the fetching of a jar into it.
+"""The cache of listener jars, and how a jar gets there: copied, downloaded or by Spark's resolver.
 
 A jar is fetched only on request: by ``sparklineage fetch-listener``, or in a task if
 ``[sparklineage] fetch_listener`` allows it. A jar appears in the cache as a whole, with the pinned
