@@ -167,8 +167,9 @@ def _field_urns(subject: Subject, sources: list[Source]) -> list[str]:
     ]
 
 
-# Only the job itself writes its ``dataJobInputOutput``. A run that has completed replaces the whole
-# aspect. A run that has failed may know less than DataHub, and only adds its own edges.
+# Only the job itself writes its ``dataJobInputOutput``. A run that has completed, and whose event
+# names datasets, replaces the whole aspect. Any other run may know less than DataHub: it adds its
+# edges to datasets, and replaces only the edges to the jobs before the job.
 
 _JOB_LINEAGE = "dataJobInputOutput"
 
@@ -178,7 +179,9 @@ _LEFT_OUT = {"columnLineage": "On the dataset: that of all outputs is too much f
 def job_lineage(subject: Subject, columns: JobColumns) -> Iterator[Proposal]:
     """Yield the aspect with the datasets and columns of the event's job, and the jobs before it.
 
-    Nothing is yielded if the event has no job, or has neither datasets nor jobs before the job.
+    It replaces the stored aspect if the run has completed and the event names datasets; else it is
+    a patch. Nothing is yielded if the event has no job, or has neither datasets nor jobs before the
+    job.
 
     :param columns: the column lineage of the job's outputs
     """
@@ -195,7 +198,7 @@ def job_lineage(subject: Subject, columns: JobColumns) -> Iterator[Proposal]:
 
 
 _Edges = dict[str, dict[str, "Json"]]
-"""A job's edges: by the field of the aspect, then by the URN of the dataset."""
+"""A job's edges to datasets: by the field of the aspect, then by the URN of the dataset."""
 
 
 def _edge(subject: Subject, urn: str) -> Json:
@@ -203,13 +206,15 @@ def _edge(subject: Subject, urn: str) -> Json:
 
 
 def _job_patch(edges: _Edges, before: Json) -> Json:
-    """Give the patch that adds edges to datasets, and replaces the edges to the jobs before a job.
+    """Give the patch that adds a job's edges to datasets, and replaces those to the jobs before it.
 
-    The event names all jobs before the job, but perhaps not all of the job's datasets. So other
-    datasets and the columns stay in the aspect.
+    The event may name only some of the job's datasets, so the stored edges to other datasets stay,
+    and so do the columns. But the event names all jobs before the job, or the first
+    :data:`~.subject.MAX_DEPENDENCIES` of them, so stored edges to other jobs are dropped.
 
-    :param before: the edges to the jobs before the job, by the field of the aspect; {} if there are
-        none
+    :param edges: the edges to datasets that are added
+    :param before: the edges to the jobs before the job, as a list by the field of the aspect; if it
+        is {}, the stored edges to jobs stay
     """
     added = [
         add(of, urn, value=edge) for of, by_urn in edges.items() for urn, edge in by_urn.items()

@@ -355,7 +355,7 @@ class Naming(Frozen, frozen=True):
         return f"[type={self.avro.get(of.name, known)}]"
 
     def name(self, name: str) -> str:
-        """Give the name of a field in DataHub: in lower case, or unchanged."""
+        """Give a field's name in DataHub: in lower case if :attr:`is_lower`, else unchanged."""
         return name.lower() if self.is_lower else name
 
 

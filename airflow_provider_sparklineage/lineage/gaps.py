@@ -132,7 +132,9 @@ def gaps(
 
 
 def _guessed(dataset: LineageDataset, plans: Sequence[PlannedColumns]) -> Iterator[Degradation]:
-    """Report columns that functions of full rows (``mapInPandas``) made: sources are guessed.
+    """Report the columns that functions of whole rows, such as ``mapInPandas``, have made.
+
+    Their sources are guessed: all columns that the function was given.
 
     :param dataset: the output that has the columns
     :param plans: the columns of all its writes, as the plans show them

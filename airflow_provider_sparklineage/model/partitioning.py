@@ -68,21 +68,24 @@ class Dimension:
 # An application may have hundreds of thousands of partitions in many sets. So the garbage collector
 # does not track partitions, and each remembers its hash.
 class Partition(Frozen, frozen=True, order=True, gc=False, cache_hash=True):
-    """A partition: its values by dimension label, in the dimensions' order; null is :data:`NULL`.
+    """A partition: pairs of :attr:`Dimension.label` and value, in the order of the dimensions.
 
-    The partition without values is the full dataset. It is the only partition of a dataset that is
-    not partitioned.
+    A value that is null is :data:`NULL`. The partition without values is the full dataset. It is
+    the only partition of a dataset that is not partitioned.
     """
 
     values: tuple[tuple[str, str], ...] = ()
 
     @classmethod
     def from_values(cls, values: Iterable[tuple[str, str | None]]) -> Partition:
-        """Make a partition of labels and values; None and empty text become :data:`NULL`."""
+        """Make a partition from pairs of :attr:`Dimension.label` and value.
+
+        The values None and ``""`` become :data:`NULL`.
+        """
         return cls(tuple((label, NULL if v is None or v == "" else v) for label, v in values))
 
     def as_dict(self) -> dict[str, str]:
-        """Give the values by dimension label."""
+        """Give the values by :attr:`Dimension.label`."""
         return dict(self.values)
 
     def __str__(self) -> str:

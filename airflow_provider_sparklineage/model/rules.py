@@ -193,7 +193,11 @@ class Layout(Frozen, frozen=True, dict=True):
 
     @cached_property
     def _shares(self) -> Counter[str]:
-        """The number of fields by label; a field that has parts in two folders counts twice."""
+        """The number of parts (:class:`_Field`) that the value of each label has in the folders.
+
+        In ``{dt:%Y/%m}/{region}`` it is 2 for ``dt``, which is in two folders, and 1 for
+        ``region``. A path that has fewer parts of a label lacks the label's value.
+        """
         return Counter(f.label for s in self._segments for f in s if isinstance(f, _Field))
 
     @cached_property
@@ -345,7 +349,7 @@ class Rule(Frozen, frozen=True):
                 yield len(name.name)
 
 
-# --- documents of rules, in YAML and JSON, to definitions, and back -------------------------------
+# --- entries of rules files (YAML), and JSON documents, to rules and back -------------------------
 
 
 class _DimensionDocument(msgspec.Struct, forbid_unknown_fields=True):
@@ -374,7 +378,10 @@ _RULES_FILE = RuleFile(
 
 
 class _RuleMaker:
-    """Makes rules of documents; its errors name the place of the invalid value."""
+    """Makes rules from the entries of a rules file; its errors name the place of the invalid value.
+
+    :param lines: the lines of the values in the file
+    """
 
     def __init__(self, lines: LineNumbers) -> None:
         self._error = lines.error
@@ -471,9 +478,10 @@ class PartitionRules(Frozen, frozen=True):
 
     @classmethod
     def from_documents(cls, documents: object, lines: LineNumbers | None = None) -> PartitionRules:
-        """Make rules of the documents that :meth:`documents` gives, or of a rules file's content.
+        """Make rules from the entries of a rules file, or from the result of :meth:`documents`.
 
-        :param lines: the documents' places in their file, for errors
+        :param documents: a list with a mapping for each rule; any other value raises
+        :param lines: the lines of the values in the file, for errors; None if there is no file
         :raise RulesError: if a rule is invalid; the error names its place and key
         """
         lines = lines or LineNumbers(_RULES_FILE.title)

@@ -354,9 +354,9 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
         return (*self.lineage_traced_fields, *_DECLARED)
 
     def _prepare_lineage(self, context: Context) -> None:
-        """Ask Airflow for settings and other runs' events, and set an adopted task's declarations.
+        """Ask Airflow for settings and other runs' events; set an adopted task's arguments.
 
-        This is done before the fields are rendered, and never raises.
+        The arguments are those of ``[sparklineage] declarations``. This never raises.
         """
         # The provider forks a process for START. A module that is imported before the fork need not
         # be imported a second time.
@@ -375,7 +375,11 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
         environment: Environment,
         problem: str = "",
     ) -> None:
-        """Prepare and trace lineage for a task whose fields are rendered already; never raises.
+        """Prepare and trace the lineage of a task that was adopted after rendering; never raises.
+
+        Airflow had rendered the job's fields before the task was adopted (:attr:`is_adopted`). This
+        calls :meth:`_prepare_lineage`, and then :meth:`_trace_lineage`, which renders ``reads`` and
+        ``writes``.
 
         :param templates: by field name, the templates of the job's fields; a field without an entry
             counts as a field without a template
@@ -534,7 +538,10 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
         return importing_meanwhile()
 
     def _is_lineage_refused(self) -> bool:
-        """Whether Airflow has refused to start the job, and nothing was started before."""
+        """Whether it is certain that no job was started, and that no earlier try's job was resumed.
+
+        Here this is not known, so it is False; a subclass may know it.
+        """
         return False
 
 

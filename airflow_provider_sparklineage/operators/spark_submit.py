@@ -75,7 +75,10 @@ class SparkLineageMixin(LineageMixin):
         return own | {"conf": own.get("conf") or {}}
 
     def _is_lineage_refused(self) -> bool:
-        """Whether Airflow has refused to start spark-submit, and nothing was started before."""
+        """Whether Airflow never started spark-submit, and resumed no job of an earlier try.
+
+        It is False if this is not known.
+        """
         capture, hook = self.lineage_try.capture, getattr(self, "_hook", None)
         is_resumed = capture is not None and capture.is_resumed
         return not is_resumed and getattr(hook, "_submit_sp", "unknown") is None

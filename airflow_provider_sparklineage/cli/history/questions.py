@@ -82,10 +82,14 @@ def clear(steps: Sequence[Step], *, yes: bool) -> int:
 
 
 def possible(steps: Sequence[Step], runner: TaskInstances) -> tuple[list[list[Key]], bool]:
-    """Give the task instances that can be cleared, and whether any cannot; note the reasons.
+    """Give the task instances of a plan that can be cleared, in waves.
 
-    :return: the task instances in waves (groups that are cleared together, one wave after the
-        other), and whether any task instance was left out
+    Those that cannot be cleared are left out, and the reason for each is printed to stderr.
+
+    :param steps: the steps of the plan, in their order
+    :param runner: the task instances in Airflow's database
+    :return: the waves (groups that are cleared together, one wave after the other), and whether any
+        task instance was left out
     """
     obstacles = runner.obstacles({_key(step): step.ended for step in steps})
     for key, why in obstacles.items():
@@ -121,6 +125,7 @@ def run(
     After a wave with a failure, no other wave is cleared.
 
     :param waves: groups of task instances; the task instances of a group are cleared together
+    :param runner: the task instances in Airflow's database
     :param pause: a function that waits for a number of seconds, before states are looked up again
     :return: 0 if all task instances have succeeded, else 1
     """

@@ -336,10 +336,14 @@ def session_of(session: SparkSession) -> SparkSession:
 
 
 def build(session: SparkSession, read: DataFrame, target: Target) -> Counts:
-    """Add new facts to a target, and make the target's tables anew.
+    """Add the facts of new events to a target, and make its tables from all of its facts.
+
+    An event is new if :meth:`Target.facts` does not have it. An event that several files have is
+    added once. The tables are made anew even if no event is new.
 
     :param session: a session from :func:`session_of`
     :param read: the rows from :func:`facts`
+    :return: the numbers of documents, new events, skipped texts, and rows of the tables
     """
     read = read.persist()
     skipped = {r[SKIPPED]: r["count"] for r in read.groupBy(SKIPPED).count().collect()}

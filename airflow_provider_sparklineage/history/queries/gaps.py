@@ -106,6 +106,7 @@ class _Due(NamedTuple):
     """A date on which a task should have written.
 
     :param points: the dates of the DAG run, such as its logical date, each as a point on an axis
+        (:class:`.Axis`)
     :param rows: the runs of the DAG's tasks on this date; () if no DAG run is known
     """
 
@@ -198,9 +199,9 @@ def _of_task(
 def _dues(task: Task, relation: Relation, runs: Iterable[dict[str, Any]]) -> list[_Due]:
     """List the dates of the task's DAG from the task's first run on, including dates without a run.
 
-    A date without a run is found by the regular step between the other dates. For that, the
-    relation must use exactly one axis of dates; if it uses another number of them, only the dates
-    of runs are listed, also those before the task's first run.
+    A date without a run is found by the regular step (:class:`.Step`) between the other dates. For
+    that, the relation must use exactly one axis (:class:`.Axis`) of dates; if it uses another
+    number of them, only the dates of runs are listed, also those before the task's first run.
 
     :param relation: leads from the dates of a run of the task to the partitions that the run writes
     :param runs: rows of runs of the task and of other tasks
@@ -258,9 +259,13 @@ def _reason(run: Mapping[str, Any] | None) -> str:
 
 
 def _by_step(dataset: DatasetName, there: _Partitions) -> Iterator[Gap]:
-    """Find missing partitions: those on the regular step between the existing partitions.
+    """Yield the missing partitions between the first and the last partition that exist.
 
-    Partitions are found only if the dataset has a single axis, and if this is an axis of times.
+    They lie on the regular step (:class:`.Step`) of the existing partitions. There are none unless
+    the dataset has exactly one axis (:class:`.Axis`), an axis of times. The reason of a gap is
+    ``dropped`` if a run once wrote the partition, else ``no_run``.
+
+    :param there: the partitions that exist now, and those that were ever written
     """
     axes = axes_of(sorted(there.ever))
     points = [point for cell in there.cells if (point := axes.read(cell)) is not None]

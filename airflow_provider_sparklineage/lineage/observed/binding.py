@@ -1,12 +1,15 @@
 """Bind the observer's records to datasets, and to the listener's actions where that is certain.
 
-:func:`bind` goes through the records once and makes an :class:`ObservedQuery` of each: its
-datasets, the partitions of each read and write (:mod:`.places`), and its action
-(:class:`QueriedActions`). The corrections (:mod:`.corrections`) take and give such queries.
-:func:`observations` makes the accesses of each dataset of the queries that are left; a path or
-table that is not a dataset of the application then is listed as unmatched.
+:func:`bind` first names the datasets of all paths and tables in the records. Then it makes an
+:class:`ObservedQuery` of each record, or of each commit if the record has the commits of a table.
+An observed query has datasets, the partitions of each read and write (:mod:`.places`), and its
+action if that is certain (:class:`QueriedActions`). The corrections (:mod:`.corrections`) take and
+give such queries. :func:`observations` collects the accesses of the corrected queries, dataset by
+dataset. It lists each path or table that is not a dataset of the application as unmatched, except
+for single files of a dataset.
 
-An access has the time of its query; by this time it is later matched to an action.
+An access has the start and end of its query, or the exact time of the write if that is known. By
+these times, a :class:`~..ledger.Ledger` later finds the accesses that were made during an action.
 """
 
 from __future__ import annotations
@@ -217,7 +220,7 @@ class ObservedQuery(Frozen, frozen=True, dict=True):
         return WritePlan(target, tuple(record.columns), plan, relations, self.span, run_id)
 
     def used(self, names: Collection[DatasetName]) -> Iterator[Place]:
-        """Give the places that a query accessed; one that is no dataset is reported as unmatched.
+        """Give the places that a query accessed, including those that are not datasets.
 
         :param names: the application's datasets
         """
@@ -360,7 +363,9 @@ def bind(
     actions: Iterable[Action] = (),
     allowance: Allowance = UNLIMITED,
 ) -> tuple[ObservedQuery, ...]:
-    """Bind records to datasets and actions.
+    """Bind records to datasets and actions: give a query for each record.
+
+    For a record of commits, give a query for each commit.
 
     :param index: finds the datasets of the application; observed datasets are added to it
     :param actions: the listener's actions, in the order of their start
@@ -554,6 +559,9 @@ class _Binding:
 
 def observations(queries: Iterable[ObservedQuery], names: Collection[DatasetName]) -> Observations:
     """Collect the accesses, functions and plans of queries, dataset by dataset.
+
+    A path or table that is not a dataset of the application is listed as unmatched, unless it is a
+    single file of a dataset.
 
     :param names: the application's datasets; only these have accesses
     """

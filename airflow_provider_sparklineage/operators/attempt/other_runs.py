@@ -167,10 +167,12 @@ class _Questions:
         return self._ti.get_previous_ti(state="success", logical_date=before, map_index=map_index)
 
     def _of(self, run: Any) -> Iterator[Event]:
-        """Yield a run's events: the archive's if it may have more than the XCom, then the XCom's.
+        """Yield the events of a run, the fullest first.
 
-        The XCom may lack schemas to stay small. A START without schemas would give the backend
-        another version of an output.
+        If the run has no event in XCom, or one that may lack detail (:func:`.is_preliminary`), the
+        event in the archive comes first, and then that in XCom. Otherwise the archive is not read.
+        An event in XCom may lack schemas, to stay small. START repeats the datasets of the event
+        that is found; without their schemas, the backend would make another version of an output.
 
         :param run: a result of :meth:`_runs`
         """

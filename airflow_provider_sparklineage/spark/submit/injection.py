@@ -308,8 +308,8 @@ class Injection(Frozen, frozen=True):
     :param existing_transport: whether the user's own transport is kept or removed
     :param submit_opts: ``SPARK_SUBMIT_OPTS`` of the environment; None if the variable would not
         reach the driver
-    :param is_quiet: whether Java options may be added; False if the added options would replace
-        options of the user's that are not known
+    :param is_quiet: whether to add the JVM options of :data:`QUIET_JVM`; False if they would
+        replace options of the user's that are not known, or if the JVM has been started already
     :param observation: the observer's settings; None if the driver is not observed
     :param sending: the properties of the transport by which the listener sends its events to the
         worker, as for :func:`with_collecting`; empty if the listener can write its events to

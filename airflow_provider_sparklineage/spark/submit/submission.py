@@ -28,13 +28,17 @@ if TYPE_CHECKING:
 
 
 class Submission(Frozen, frozen=True):
-    """The arguments of a SparkSubmitOperator that injection reads and replaces.
+    """The arguments of a spark-submit call that injection reads and replaces.
+
+    The call is that of a SparkSubmitOperator, or of a shell command, or one that only
+    ``sparklineage doctor`` makes. A SparkContext that is made without spark-submit has only
+    ``conf``: its properties.
 
     :param conf: the properties of ``--conf``, by name
-    :param jars: the text of ``--jars``; this and the next three are None if the user does not set
-        them
+    :param jars: the text of ``--jars``; ``jars``, ``packages``, ``driver_class_path`` and
+        ``py_files`` are None if the user does not set them
     :param application: the submitted file; only a ``.py`` file has a Python driver to observe
-    :param env_vars: the operator's ``env_vars``
+    :param env_vars: the operator's ``env_vars``; {} if there is no operator
     :param file_properties: the content of the properties file, or else of ``spark-defaults.conf``
     :param new_file: the content of a new properties file that has to replace ``file_properties``,
         because a new value may be a secret and must not become an argument; None if the file is

@@ -59,16 +59,16 @@ class Rule(Frozen, frozen=True):
     """A simpler rule has a lower order; it is preferred to others that explain the same runs."""
 
     def following(self, point: Point) -> Collection[Point]:
-        """Map a point of the given side to the points of the found side that follow from it.
+        """Map a point of the given side (see the module) to the points that follow from it.
 
-        The module's docstring defines both sides.
+        These are points of the found side.
         """
         return (point,)
 
     def inverse(self, point: Point) -> Collection[Point] | None:
-        """Map a point of the found side to the points of the given side from which it follows.
+        """Map a point of the found side (see the module) to the points from which it follows.
 
-        The module's docstring defines both sides.
+        These are points of the given side.
 
         :return: None if it follows from every point
         """
@@ -77,7 +77,8 @@ class Rule(Frozen, frozen=True):
     def described(self, label: str) -> str:
         """Describe the rule in a short text.
 
-        :param label: name of the given dimension
+        :param label: name of the axis from which the rule leads: ``dt``, or ``year/month`` if two
+            dimensions form the axis
         """
         return label
 
@@ -108,7 +109,17 @@ class Span(Rule, frozen=True):
 
     @property
     def kind(self) -> str:  # type: ignore[override]
-        """The kind of the rule, which follows from the two bounds."""
+        """The kind of the rule, which follows from the units of its axes and from its bounds.
+
+        ========== ==============================================================================
+        ``same``   the same point
+        ``offset`` one point, some units away: ``dt - 1 day``
+        ``window`` a fixed number of points: ``dt - 6 days to dt``
+        ``period`` points of a coarser unit, such as the month of a day: ``month of dt``
+        ``parts``  points of a finer unit, such as all days of a month: ``days of month``
+        ``span``   any other: ``first day of the month of dt to dt``
+        ========== ==============================================================================
+        """
         shifts = (self.first.shift, self.last.shift)
         if not self.is_plain:
             return "span"
@@ -136,9 +147,9 @@ class Span(Rule, frozen=True):
         return self.first.anchor == self.found
 
     def following(self, point: Point) -> range:
-        """Map a point of the given side to the points of the found side between the bounds.
+        """Map a point of the given side (see the module) to the points between the bounds.
 
-        The module's docstring defines both sides.
+        These are points of the found side.
 
         :return: an empty range outside of the years 1 to 9999
         """
@@ -148,10 +159,10 @@ class Span(Rule, frozen=True):
             return range(0)
 
     def inverse(self, point: Point) -> range:
-        """Map a point of the found side to the points of the given side whose span contains it.
+        """Map a point of the found side (see the module) to the points whose span contains it.
 
-        The module's docstring defines both sides. The result is a range, which a bisection finds,
-        because both bounds grow with the point of the given side.
+        These are points of the given side. They are a range, which a bisection finds, because both
+        bounds grow with the point of the given side.
         """
         at = int(point)
         return range(_least(lambda n: self._last(n) >= at), _least(lambda n: self._first(n) > at))
@@ -173,7 +184,8 @@ class Span(Rule, frozen=True):
 
         E.g. ``dt - 1 day``, ``dt - 6 days to dt``, ``month of dt``, ``days of month``.
 
-        :param label: name of the given dimension: ``dt``, or ``month`` in the last example
+        :param label: name of the axis from which the rule leads: ``dt``, or ``month`` in the last
+            example
         """
         first, last = self.first, self.last
         if self.kind in ("same", "offset"):
@@ -194,9 +206,10 @@ class Span(Rule, frozen=True):
 
 
 class Offsets(Rule, frozen=True):
-    """A rule: a few points around the given one, with gaps: a day, and the day a week before.
+    """A rule: a few points that are not all neighbours, such as a day and the day a week before.
 
-    :param offsets: distances of these points from the given one, in the unit of the axes
+    :param offsets: distances of these points of the found side from the point of the given side
+        (see the module), in the unit of the axes
     """
 
     offsets: tuple[int, ...]
@@ -205,11 +218,11 @@ class Offsets(Rule, frozen=True):
     order = 3
 
     def following(self, point: Point) -> Collection[Point]:
-        """Give a point of the given side plus each offset."""
+        """Give a point of the given side (see the module) plus each offset."""
         return tuple(int(point) + offset for offset in self.offsets)
 
     def inverse(self, point: Point) -> Collection[Point] | None:
-        """Give a point of the found side minus each offset."""
+        """Give a point of the found side (see the module) minus each offset."""
         return tuple(int(point) - offset for offset in reversed(self.offsets))
 
     def described(self, label: str) -> str:
@@ -222,7 +235,7 @@ class Months(Rule, frozen=True):
 
     SQL's ``add_months`` does the same.
 
-    :param months: number of months from the given point to the found one
+    :param months: number of months from the given point to the found point (see the module)
     """
 
     months: int
@@ -231,7 +244,7 @@ class Months(Rule, frozen=True):
     order = 5
 
     def following(self, point: Point) -> Collection[Point]:
-        """Give the point that is the rule's number of months after a point of the given side.
+        """Give the point some months after a point of the given side (see the module).
 
         :return: () if outside of the years 1 to 9999
         """
@@ -241,9 +254,10 @@ class Months(Rule, frozen=True):
             return ()
 
     def inverse(self, point: Point) -> range:
-        """Give the points that are the rule's number of months before a point of the found side.
+        """Give the points from which a point of the found side (see the module) follows.
 
-        They can be several: with one month, 28 February follows from 28, 29, 30 and 31 January.
+        They can be several: if :attr:`months` is 1, then 28 February of a common year follows from
+        28, 29, 30 and 31 January. They can also be none: 31 March follows from no day.
         """
         at = int(point)
         later = self.months
@@ -258,7 +272,10 @@ class Months(Rule, frozen=True):
 
 
 class Constant(Rule, frozen=True):
-    """A rule: the same points of the found side follow from each point of the given side."""
+    """A rule: the same points of the found side follow from each point of the given side.
+
+    The module's docstring defines both sides.
+    """
 
     points: tuple[Point, ...]
 
@@ -266,13 +283,13 @@ class Constant(Rule, frozen=True):
     order = 7
 
     def following(self, point: Point) -> Collection[Point]:
-        """Give the rule's own points, for any point of the given side."""
+        """Give the rule's own points, for any point of the given side (see the module)."""
         return self.points
 
     def inverse(self, point: Point) -> Collection[Point] | None:
-        """Tell whether a point of the found side is one of the rule's own points.
+        """Tell whether a point of the found side (see the module) is one of the rule's own points.
 
-        :return: None, which allows every point of the given side, if it is; else ()
+        :return: None if it is, as it follows from every point of the given side; else ()
         """
         return None if point in self.points else ()
 
@@ -282,13 +299,16 @@ class Constant(Rule, frozen=True):
 
 
 class Every(Rule, frozen=True):
-    """A rule for an axis of the found side: each point can be there with each given partition."""
+    """A rule for an axis of the found side: each point may follow from any given partition.
+
+    The module's docstring defines both sides.
+    """
 
     kind = "every"
     order = 8
 
     def inverse(self, point: Point) -> Collection[Point] | None:
-        """Give None, which allows every point of the given side."""
+        """Give None: the point may follow from every point of the given side (see the module)."""
         return None
 
     def described(self, label: str) -> str:
@@ -335,15 +355,17 @@ WHOLE, NONE = "whole", "none"
 
 
 class Link(NamedTuple):
-    """A rule of a relation, and the index of the axis from which the rule leads."""
+    """A rule of a relation, and the axis from which the rule leads."""
 
     axis: int
-    """Index of the axis on the given side."""
+    """Index of the axis in :attr:`Relation.given`."""
     rule: Rule
 
 
 class Relation(Frozen, frozen=True):
-    """The relation between given and found partitions: a rule for each axis of the found side.
+    """The relation between given and found partitions (see the module).
+
+    It has a rule for each axis of the found side.
 
     :param given: axes of the given partitions, e.g. those that a run wrote
     :param found: axes of the found partitions, e.g. those that the run read
@@ -387,12 +409,12 @@ class Relation(Frozen, frozen=True):
         )
 
     def label(self, link: Link) -> str:
-        """Name the axis of the given partitions from which a link leads."""
+        """Name the axis from which a link leads: ``dt``, ``year/month``; "" if there is no axis."""
         axes = self.given.axes
         return "/".join(axes[link.axis].labels) if axes else ""
 
     def boxes(self, given: Iterable[Points]) -> list[tuple[Collection[Point], ...]]:
-        """Apply the rules to given points; return the found points that follow from them, as boxes.
+        """Apply the rules to given points (see the module); return the found points as boxes.
 
         A box has a set of points for each axis of :attr:`kept`, and stands for all combinations of
         these points. Boxes with ranges that differ on one axis only are merged; others may overlap.
@@ -414,7 +436,7 @@ class Relation(Frozen, frozen=True):
         return boxes
 
     def on_kept(self, found: Iterable[Points]) -> Iterable[Points]:
-        """Reduce found points to their coordinates on the axes of :attr:`kept`."""
+        """Reduce found points (see the module) to their coordinates on the axes of :attr:`kept`."""
         kept = self.kept
         if len(kept) == len(self.links):
             return found
@@ -482,6 +504,8 @@ def _merged_along(
 class InverseRelation:
     """The inverse of a relation: from a found (e.g. read) to the given (e.g. written) partitions.
 
+    The module's docstring defines both sides.
+
     :param known: canonical texts of known given partitions. If no rule uses an axis of the given
         partitions, the points on this axis are those of the known partitions. On the other axes,
         only points on the regular step of the known partitions are given, e.g. only Mondays for a
@@ -501,6 +525,8 @@ class InverseRelation:
 
     def given_cells(self, cell: str) -> list[str]:
         """List the given (e.g. written) partitions from which a found (e.g. read) one follows.
+
+        The module's docstring defines both sides.
 
         :param cell: canonical text of the found partition
         :return: canonical texts of the given partitions
@@ -530,11 +556,13 @@ class InverseRelation:
             yield tuple(next(fills if n in free else values) for n in range(len(self._axes)))
 
     def _inverse(self, axis: int, at: Points) -> Collection[Point] | None:
-        """Give the points on an axis of the given partitions from which a found partition follows.
+        """Give the points on an axis of the given side from which a found partition follows.
+
+        The module's docstring defines both sides.
 
         :param axis: index of the axis
         :param at: the found partition, as points
-        :return: None if every point is allowed
+        :return: None if it may follow from every point
         """
         sides = [
             side

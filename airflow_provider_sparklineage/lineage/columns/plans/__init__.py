@@ -13,6 +13,6 @@ are followed down by the ids.
 ===================  ===========================================================================
 
 A source that cannot be followed is not guessed: the written column is incomplete, and is reported
-as such. The only guess is for functions of full rows (``mapInPandas``): every column of their
+as such. The only guess is for functions of whole rows (``mapInPandas``): every column of their
 output is taken to be made from every column of their input.
 """

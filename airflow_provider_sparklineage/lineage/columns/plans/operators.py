@@ -36,7 +36,8 @@ class Relation:
     The node above changes this object: a plan is a tree, so no other node uses the object.
 
     :ivar order: (id, name) of each column
-    :ivar known: id -> value, of the columns and of others to which expressions above may refer
+    :ivar known: id -> value (its sources), of the columns and of others to which expressions above
+        may refer
     """
 
     order: list[tuple[int, str]] = field(default_factory=list)
@@ -97,9 +98,10 @@ class Choice:
 class Level:
     """The state of the walk in one plan: the plan of the written query, or of a subquery in it.
 
-    :param outer: a function that finds columns of the plan around a subquery
-    :ivar choices: the :class:`Choice` of the plan, and one for each common table that is being
-        followed, the innermost last; the last one collects the sources
+    :param outer: a function that finds columns of the plan around a subquery; None if the plan is
+        that of the written query
+    :ivar choices: the :class:`Choice` of the plan, and one for each common table expression (CTE)
+        that the walk is in, the innermost last; the last one collects the sources
     """
 
     def __init__(self, outer: exp.Find | None = None) -> None:
@@ -108,9 +110,10 @@ class Level:
 
     @property
     def choice(self) -> Choice:
-        """The :class:`Choice` that collects the sources of filters, joins, groupings and sorts.
+        """The :class:`Choice` that now collects the sources that filter, join, group or sort rows.
 
-        Inside of a common table it is the choice of that table, else the choice of the plan.
+        While the walk is in a common table expression (CTE), it is the one of that CTE; otherwise
+        it is the one of the plan.
         """
         return self.choices[-1]
 
@@ -124,7 +127,11 @@ class Level:
         return exp.trees(node.get(field))
 
     def finder(self, relation: Relation) -> exp.Find:
-        """Give a function that finds a column in a relation, else in the plan around a subquery."""
+        """Give a function that finds a column by its id: in a relation, or else in the plan around.
+
+        Only a subquery has a plan around it; without one, the value of an id that the relation does
+        not know is UNKNOWN.
+        """
         known, outer = relation.known, self.outer
         if outer is None:
             return relation.find
@@ -143,13 +150,17 @@ class Step(NamedTuple):
     level: Level
 
     def value(self, tree: exp.Tree) -> exp.Value:
-        """Give the value of an expression over the columns of the first input."""
+        """Give the sources of an expression, as a :class:`.Value`.
+
+        :param tree: the expression; it refers to columns of the first input and, in a subquery,
+            also to columns of the plan around
+        """
         return self.walk.of(tree, self.level.finder(self.inputs[0]))
 
 
 # --- operators that make many rows of one, or others ----------------------------------------------
 #
-# Unions, comparisons, expansions, common tables, functions of full rows, and MERGE.
+# Unions, comparisons, expansions, common table expressions, functions of whole rows, and MERGE.
 
 
 GROUPING_ID = "spark_grouping_id"
@@ -160,7 +171,7 @@ _MERGE_INSTRUCTIONS = (
     "notMatchedInstructions",
     "notMatchedBySourceInstructions",
 )
-# Functions of full rows, by the names under which people call them.
+# Functions of whole rows, by the names under which people call them.
 _ROW_FUNCTIONS = {
     "MapInPandas": "mapInPandas",
     "MapInArrow": "mapInArrow",
@@ -284,9 +295,10 @@ def _common_table(at: Step) -> Relation:
 
 
 def _common_table_reference(at: Step) -> Relation:
-    """Follow a reference to a common table: the result has the table's values under other ids.
+    """Follow a reference to a common table expression (CTE): its columns, under other ids.
 
-    When a table refers to itself, its values are not known yet, so these columns are UNKNOWN.
+    In a recursive CTE, the reference to the CTE itself comes before the values of the CTE are
+    known; then all columns are UNKNOWN.
     """
     order = exp.attributes(at.node.get("output"))
     defined = at.walk.common.get(at.node.get("cteId", at.node.get("loopId")))
@@ -470,12 +482,16 @@ _OPERATORS: dict[str, Callable[[Step], Relation]] = {
 
 
 class Walk:
-    """Follows the plan of one write.
+    """Finds the sources of the columns that one write computes.
+
+    :meth:`relation` follows a plan of the write, and gives the plan's columns with their sources.
 
     :param datasets: expression id of a column that is read -> the dataset of the column
     :param target: the dataset that is written
-    :ivar common: id of a common table -> its relation, and the :class:`Choice` of its rows
-    :ivar of: gives the value of an expression, see :meth:`.Expressions.value`
+    :param work: counts the units of work; it raises :class:`.SpentError` if no time is left
+    :ivar common: id of a common table expression (CTE) -> its columns, and the :class:`Choice` of
+        its rows
+    :ivar of: a function that gives the sources of an expression: :meth:`.Expressions.value`
     """
 
     def __init__(
@@ -502,9 +518,10 @@ class Walk:
         return self._columns[number]
 
     def relation(self, tree: exp.Tree, outer: exp.Find | None = None) -> tuple[Relation, Choice]:
-        """Give the output of a plan, and the :class:`Choice` of its rows.
+        """Give the columns that a plan puts out, and the :class:`Choice` of its rows.
 
-        :param outer: a function that finds columns of the plan around a subquery
+        :param outer: a function that finds columns of the plan around a subquery; None if the plan
+            is that of the written query
         :raise ValueError: if the plan is not a tree
         """
         below = exp.children(tree)
