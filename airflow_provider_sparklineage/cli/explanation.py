@@ -292,8 +292,9 @@ def explanation(
 
     :param subject: the DAG's task that is explained; empty for texts of the command line
     :param texts: the traced texts; the document has only those that differ from their templates
-    :param expectations: the expected reads and writes
-    :param limits: limits of the partitions that the document names
+    :param expectations: the expected reads and writes. Those of the kind ``INFERRED`` are not under
+        the key ``expectations``: the document has their sources under the key ``dates``
+    :param limits: limits of each condition that describes the partitions of one expectation
     :param problems: sentences, each on a part that could not be explained
     """
     expected = list(expectations)

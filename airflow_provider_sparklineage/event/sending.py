@@ -174,18 +174,19 @@ def lines_of(
     with_start: bool,
     with_neutral: bool = False,
 ) -> list[bytes]:
-    """Make the events to send for a try, each as a line of JSON.
+    """Make the lines of JSON to send for a try: that of the START, if it is sent, and of the end.
 
-    A line is an event; or, if there is a transport that converts events, such as that to DataHub, a
-    list of the event for the backend and of the same event before its adaptation to the backend.
-    :mod:`.emitter` sends both forms.
+    Each line is one event. But if ``with_neutral`` is set, the line of the end is a list of two
+    events: the one for the backend, and the same one before its adaptation to the backend. The
+    START is always a single event. :mod:`.emitter` sends both forms.
 
     :param archived: the try's event, with the part that Airflow adds
     :param how: the settings by which the event is adapted to the backend
     :param redact: hides the secrets in other producers' facets, as Airflow does
-    :param last: event of the task's last successful run before this try; None if there is none
-    :param with_start: whether to send the START as well
-    :param with_neutral: whether there is a transport that converts events
+    :param last: event of the task's last successful run before this try, for descriptions and the
+        choice of columns (see :func:`.ready_to_send`); None if there is none
+    :param with_start: whether to send the START as well, if the archive has its time
+    :param with_neutral: whether there is a transport that converts events, such as that to DataHub
     """
     sending = archived.sending or {}
     run_facets, job_facets = sending.get(RUN_FACETS) or {}, sending.get(JOB_FACETS) or {}
@@ -270,7 +271,7 @@ def send(
 ) -> Sent:
     """Send events through a transport, in their order, in a process that ends when this returns.
 
-    :param lines: events as JSON, each with its line end
+    :param lines: lines of JSON, as :func:`lines_of` makes them, each with its line end
     :param configuration: configuration of OpenLineage's client; None if the client takes it from
         its environment. It goes through a pipe, so no list of processes shows its secrets
     :param seconds: time limit

@@ -74,7 +74,10 @@ LINKS = (LineageJobLink(), OutputColumnsLink())
 
 
 def push(operator: Any, context: Context) -> None:
-    """Push an operator's links as its task runs: Airflow pushes them at the end; never raises."""
+    """Push the URLs of an operator's links to XCom while its task runs; never raises.
+
+    Airflow itself pushes them only at the end of the task.
+    """
     try:
         ti: Any = context["ti"]
         for link in LINKS:

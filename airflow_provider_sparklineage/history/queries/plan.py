@@ -83,12 +83,14 @@ def plan_for(
 ) -> answers.Plan:
     """Make the plan that runs the affected runs again.
 
-    A task instance with several affected runs is one step, with its latest run. A run that Airflow
-    did not start (one of another producer) must be run by hand.
+    All affected runs of one task instance are one step. The step names the instance's latest run
+    that has the state COMPLETE, affected or not; without one, its latest affected run. A run that
+    Airflow did not start (one of another producer) must be run by hand.
 
     :param history: an opened store of the history
-    :param affected: the end of each affected run, without a zone as in the tables, by run_id
-    :param reasons: the reasons to run each run again, by run_id
+    :param affected: the end time of each affected run, by run_id. The times are in UTC and have no
+        ``tzinfo``, like the times of the tables
+    :param reasons: the reasons to run each affected run again, by run_id
     """
     if not affected:
         return answers.Plan()

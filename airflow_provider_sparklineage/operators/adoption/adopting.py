@@ -213,8 +213,9 @@ def adopt(task: Any) -> None:
 
 
 def adopted_class(cls: type, kind: Kind) -> type:
-    """Give the subclass with lineage of a task's class; it is made once for each class.
+    """Give the subclass with lineage of a class; it is made once, and kept as long as in use.
 
+    :param cls: the class of tasks that are not adopted yet
     :param kind: the kind of stock operator from which ``cls`` is derived
     :raise Exception: if Python, or a base of the class, refuses the new class
     """

@@ -57,9 +57,11 @@ class Deadline:
         return Allowance(lambda: self.left, after)
 
     def part(self, seconds: float, kept: float = 0.0) -> Budget:
-        """Give a budget of ``seconds`` from now on, whether or not the clock was started.
+        """Give a budget of ``seconds`` from now on; :meth:`begin` has no influence on it.
 
-        :param kept: seconds to reserve for other work once Airflow ends the process
+        After :meth:`killed`, it is at most :data:`AFTER_KILL_S` minus ``kept``.
+
+        :param kept: seconds that other work keeps once Airflow ends the process
         """
         ends = time.monotonic() + seconds
 

@@ -142,10 +142,13 @@ def partition_states(
 
     :param is_quick: whether to leave out the search for stale and due partitions, which may take
         seconds
-    :return: ``partitions``; ``runs``, those runs that the user may see; ``causes`` of the stale
-        partitions, by name. ``partitions`` has, of equal length, ``names``, ``states`` (a letter
-        each, see :class:`_PartitionState`), ``written`` (seconds since the epoch) and ``runs``
-        (each the index of a run in the other ``runs``; None for a run that is not there)
+    :return: a dict with three keys. ``runs``: a list of the runs that wrote partitions last, as far
+        as the user may see them. ``causes``: the causes of stale partitions, by name (see
+        :func:`_stale_causes`). ``partitions``: a dict of four columns of equal length, with an item
+        for each partition: ``names``; ``states``, a text of one letter for each (see
+        :class:`_PartitionState`); ``written``, the times of the last writes in seconds since the
+        epoch, None if no write is known; and ``runs``, the indexes of the runs of these writes in
+        the list ``runs``, None for a run that is not in this list or not known
     """
     named = dataset._asdict()
     shown = permissions.named_partitions(dataset, history, visibility)

@@ -57,11 +57,14 @@ class Submission(Frozen, frozen=True):
 
     @property
     def in_file(self) -> Mapping[str, str]:
-        """The properties of the file with which the job will be submitted."""
+        """The properties of the file with which the job will be submitted.
+
+        They are ``new_file``, or else ``file_properties``.
+        """
         return self.file_properties if self.new_file is None else self.new_file
 
     def value(self, key: str) -> str | None:
-        """Give the value that Spark would use for a property: of ``--conf``, else of the file.
+        """Give the value of a property from ``--conf``, else from the file (:attr:`in_file`).
 
         :param key: the name of the property
         :return: None if neither has the property
@@ -70,7 +73,7 @@ class Submission(Frozen, frozen=True):
         return None if value is None else str(value)
 
     def keys(self) -> set[str]:
-        """Give the names of all properties that have a value."""
+        """Give the names of all properties of ``--conf`` and of the file (:attr:`in_file`)."""
         return {*self.conf, *self.in_file}
 
     def listed_jars(self) -> list[str]:
@@ -78,11 +81,17 @@ class Submission(Frozen, frozen=True):
         return listed(self.jars or self.value("spark.jars"))
 
     def listed_packages(self) -> list[str]:
-        """List the Maven coordinates that Spark would resolve."""
+        """List the Maven coordinates that Spark would resolve.
+
+        They are those of ``--packages``, or else of ``spark.jars.packages``.
+        """
         return listed(self.packages or self.value("spark.jars.packages"))
 
     def class_path(self) -> str | None:
-        """Give the class path with which the driver's JVM would start; None if there is none."""
+        """Give the class path with which the driver's JVM would start; None if there is none.
+
+        It is that of ``driver_class_path``, or else of ``spark.driver.extraClassPath``.
+        """
         return self.driver_class_path or self.value("spark.driver.extraClassPath")
 
     def with_conf(self, values: Mapping[str, str]) -> Submission:

@@ -399,7 +399,8 @@ class Step(Frozen, frozen=True):
     """The regular distance between points.
 
     :param unit: unit of the axis
-    :param calendar: unit of the step: ``month`` if most points begin a month; else the axis' unit
+    :param calendar: unit of the step: ``month`` if most points begin a month and have a regular
+        distance in months; else the axis' unit
     :param size: number of such units from one point to the next; 0 if there is no regular step
     :param origin: remainder of each point's number when it is divided by ``size``; the same for all
         points on the step
@@ -435,7 +436,11 @@ class Step(Frozen, frozen=True):
         return number is not None and (number - self.origin) % self.size == 0
 
     def between(self, first: int, last: int) -> Iterator[int]:
-        """Yield the points on the step, from ``first`` to ``last``; none if there is no step."""
+        """Yield ``first`` and the points after it at the distance of the step, up to ``last``.
+
+        There are none if there is no step, or if the step is in months and ``first`` does not begin
+        a month; and there are at most :data:`_LONGEST_WALK`.
+        """
         begin = _number_in(self.calendar, self.unit, first)
         if not self.size or begin is None:
             return
@@ -447,7 +452,9 @@ class Step(Frozen, frozen=True):
 
 
 def _coarser(unit: str) -> tuple[str, ...]:
-    """List the units in which a step between points is looked for, the coarsest first.
+    """List the units in which a step between points is looked for, in this order.
+
+    They are ``month`` if ``unit`` is a finer unit of time, then ``unit`` itself.
 
     :param unit: unit of the axis of the points
     """

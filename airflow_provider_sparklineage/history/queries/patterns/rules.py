@@ -529,7 +529,8 @@ class InverseRelation:
         The module's docstring defines both sides.
 
         :param cell: canonical text of the found partition
-        :return: canonical texts of the given partitions
+        :return: canonical texts of the given partitions; [] if :attr:`Relation.special` is not
+            empty, or if the axes of the found side cannot read ``cell``
         """
         at = self._relation.found.read(cell)
         if self._relation.special or at is None:
@@ -556,13 +557,11 @@ class InverseRelation:
             yield tuple(next(fills if n in free else values) for n in range(len(self._axes)))
 
     def _inverse(self, axis: int, at: Points) -> Collection[Point] | None:
-        """Give the points on an axis of the given side from which a found partition follows.
+        """Give the given points on one axis that can lead to a found partition (see the module).
 
-        The module's docstring defines both sides.
-
-        :param axis: index of the axis
-        :param at: the found partition, as points
-        :return: None if it may follow from every point
+        :param axis: index of this axis in :attr:`Relation.given`
+        :param at: the found partition: one point for each axis of :attr:`Relation.found`
+        :return: None if every point can lead to it
         """
         sides = [
             side

@@ -210,7 +210,7 @@ def sorted_partitions(partitions):
 
 
 def guarded(record, what, act, *args):
-    """Call ``act(*args)``; instead of raising its error, note the error in a record.
+    """Call ``act(*args)`` and drop its result; an error is not raised, but noted in a record.
 
     The error is added to the record's ``errors``, or to its ``cut`` if a limit was reached.
 
