@@ -254,13 +254,10 @@ class _Joined:
     :param earliest: the dataset facets of which the earliest value stays, and not the latest
     """
 
-    __slots__ = (
-        *("_earliest", "_facets", "_first", "_is_alone"),
-        *("_latest", "_locations", "_ranks", "_sides"),
-    )
+    __slots__ = ("_earliest", "_facets", "_is_alone", "_latest", "_locations", "_ranks", "_sides")
 
     def __init__(self, first: _Kept, earliest: frozenset[str]) -> None:
-        self._first = self._latest = first
+        self._latest = first
         self._ranks: list[Rank] = []
         """The ranks of the latest events, which all had the latest report."""
         self._earliest = earliest
@@ -290,13 +287,13 @@ class _Joined:
 
     def dataset(self) -> ActionDataset:
         if self._is_alone:
-            return self._first.alone()
+            return self._latest.alone()
         self._choose()
         facets, sides = (
             {name: value for name, (_, value) in chosen.items()}
             for chosen in (self._facets, self._sides)
         )
-        return _action_dataset(self._first.name, facets, sides, self._locations)
+        return _action_dataset(self._latest.name, facets, sides, self._locations)
 
 
 _AT_ONCE = 16
