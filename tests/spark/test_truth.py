@@ -6,9 +6,13 @@ import pytest
 
 pytest.importorskip("duckdb", reason="it is in the environment for development only")
 
+from tests.spark import submissions
 from tests.truth import opened
+from tests.truth.job import FORMATS
+from tests.truth.jobs import load as load_jobs
 from tests.truth.queries import load
 from tests.truth.running import Options, run
+from tests.truth.running_jobs import run_jobs
 from tests.truth.verdict import verdict
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
@@ -32,3 +36,9 @@ def test_nothing_that_is_reported_is_wrong(found):
 
 def test_all_is_compared(found):
     assert found.right == found.asked == {"inputs": 18, "partition sets": 22, "columns": 16}
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_of_each_job_all_is_right_or_declared(kind, spark, tmp_path):
+    submissions.require(spark, None if kind == "parquet" else kind)
+    assert run_jobs(kind, load_jobs(), tmp_path / "jobs").wrong == []

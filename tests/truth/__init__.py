@@ -13,5 +13,8 @@ without Spark's plans:
 :mod:`.reported`      what the event reports, in the same terms
 :mod:`.verdict`       the comparison
 :mod:`.running`       one application for each format
+:mod:`.job`           jobs whose truth is written down, for what no query of TPC-H does
+:mod:`.jobs`          these jobs
+:mod:`.running_jobs`  one application for them, on each format, and the comparison
 ====================  ============================================================================
 """

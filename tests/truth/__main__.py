@@ -1,4 +1,4 @@
-"""Run the queries on each format, and print how much of what the events report is right."""
+"""Run queries and jobs on each format, and print how much of what the events report is right."""
 
 from __future__ import annotations
 
@@ -9,11 +9,20 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tests.truth import opened
+from tests.truth.jobs import load as load_jobs
 from tests.truth.queries import load
 from tests.truth.running import FORMATS, Options, run
+from tests.truth.running_jobs import run_jobs
 from tests.truth.verdict import verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.truth.running_jobs import JobsVerdict
+    from tests.truth.verdict import Verdict
 
 RESULTS = Path(__file__).parents[2] / "build" / "truth.json"
 
@@ -23,6 +32,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.truth", description=__doc__)
     parser.add_argument("formats", nargs="*", metavar="format", help=", ".join(FORMATS))
     parser.add_argument("--queries", nargs="+", default=(), help="some of them: q01 q05")
+    parser.add_argument("--jobs", nargs="+", help="some of the jobs, and no queries")
     parser.add_argument(
         "--shared", action="store_true", help="let all queries read the same tables"
     )
@@ -34,24 +44,37 @@ def main() -> int:
         parser.error(f"no such format: {', '.join(sorted(unknown))}")
     if reason := opened.why_not():
         print(f"which files are opened is not looked at: {reason}")
+    try:
+        jobs = load_jobs(chosen.jobs or ())
+    except KeyError as error:
+        parser.error(f"no such job: {error}")
     options = Options(chosen.scale, chosen.way, chosen.shared, trace=not reason)
     work = chosen.keep or Path(tempfile.mkdtemp(prefix="truth-"))
-    queries, verdicts = load(chosen.queries), []
+    queries = [] if chosen.jobs else load(chosen.queries)
+    verdicts: dict[str, Verdict | JobsVerdict] = {}
+
+    def report(name: str, verdict: Callable[[], Verdict | JobsVerdict]) -> None:
+        begun = time.monotonic()
+        print(f"{name} …", flush=True)
+        found = verdicts[name] = verdict()
+        for line in found.wrong:
+            print(f"  {line}")
+        print(f"{found} ({time.monotonic() - begun:.0f} s)", flush=True)
+
     try:
         for kind in chosen.formats or FORMATS:
-            begun = time.monotonic()
-            print(f"{kind}: {len(queries)} queries …", flush=True)
-            ran = run(kind, queries, work / kind, options)
-            verdicts.append(verdict(ran, queries))
-            for line in verdicts[-1].wrong:
-                print(f"  {line}")
-            print(f"{verdicts[-1]} ({time.monotonic() - begun:.0f} s)", flush=True)
+            at = work / kind
+            if queries:
+                report(kind, lambda: verdict(run(kind, queries, at, options), queries))  # noqa: B023
+            if not chosen.queries:
+                report(f"{kind}, jobs", lambda: run_jobs(kind, jobs, at / "jobs"))  # noqa: B023
     finally:
         if not chosen.keep:
             shutil.rmtree(work)
     RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text(json.dumps({v.kind: v.as_dict() for v in verdicts}, indent=1) + "\n")
-    return 0 if all(v.is_right for v in verdicts) else 1
+    results = {name: found.as_dict() for name, found in verdicts.items()}
+    RESULTS.write_text(json.dumps(results, indent=1) + "\n")
+    return 1 if any(v.wrong for v in verdicts.values()) else 0
 
 
 if __name__ == "__main__":

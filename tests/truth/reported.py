@@ -7,6 +7,8 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tests.truth.columns import Sources
     from tests.truth.values import Partition
 
@@ -31,21 +33,24 @@ class Accessed:
 
 
 class Reported:
-    """The event of one application."""
+    """The event of one application.
 
-    def __init__(self, event: dict[str, Any]) -> None:
+    :param place: gives the table that a dataset's name stands for
+    """
+
+    def __init__(self, event: dict[str, Any], place: Callable[[str], Table] | None = None) -> None:
+        place = place or _table
         capture = event["run"]["facets"]["sparkLineage_capture"]
         self.degradations: list[dict[str, Any]] = capture["degradations"]
         how = {(d["side"], d["dataset"]["name"]): d["accessed"] for d in capture["datasets"]}
         self.inputs = {
-            _table(d["name"]): _accessed(d, "input", how["read", d["name"]])
-            for d in event["inputs"]
+            place(d["name"]): _accessed(d, "input", how["read", d["name"]]) for d in event["inputs"]
         }
         self.outputs = {
-            _table(d["name"]): _accessed(d, "output", how["write", d["name"]])
+            place(d["name"]): _accessed(d, "output", how["write", d["name"]])
             for d in event["outputs"]
         }
-        self.columns = {_table(d["name"]): _columns(d) for d in event["outputs"]}
+        self.columns = {place(d["name"]): _columns(d, place) for d in event["outputs"]}
 
 
 def _accessed(dataset: dict[str, Any], side: str, how: str) -> Accessed:
@@ -90,11 +95,11 @@ def _value(value: str | None) -> str | None:
     return None if value == "__HIVE_DEFAULT_PARTITION__" else value
 
 
-def _columns(dataset: dict[str, Any]) -> dict[str, Sources]:
+def _columns(dataset: dict[str, Any], place: Callable[[str], Table]) -> dict[str, Sources]:
     facet = dataset.get("facets", {}).get("columnLineage", {})
     return {
         column: frozenset(
-            (_table(source["name"])[1], source["field"])
+            (place(source["name"])[1], source["field"])
             for source in entry["inputFields"]
             if any(map(_counts, source.get("transformations", ())))
         )
