@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.truth import opened, verdict
+from tests.truth import opened, running_jobs, verdict
 from tests.truth.columns import sources
+from tests.truth.job import Job
 from tests.truth.queries import load
 from tests.truth.reported import Accessed, Reported
 from tests.truth.values import Files
@@ -132,3 +133,59 @@ def test_what_is_reported_and_not_true_is_found(accessed, partitions, true, prob
 )
 def test_partitions_are_those_that_matter(partitions, problem):
     assert verdict._bounds(partitions, may={A}, must={A}) == problem
+
+
+class Kept(Job):
+    reads = {"events": ["1"]}  # noqa: RUF012
+    writes = {"out": ["1"]}  # noqa: RUF012
+    columns = {"out": {"a": {"events.a"}}}  # noqa: RUF012
+    declared = {"column_without_sources out a": "nobody knows"}  # noqa: RUF012
+
+
+def judged(**parts):
+    """Judge an event that is right of ``Kept`` but for these parts; give its outcomes."""
+    right = {
+        "inputs": {"events": Accessed("part", {("1",)})},
+        "outputs": {"out": Accessed("part", {("1",)})},
+        "columns": {"out": {"a": frozenset({("events", "a")})}},
+        "degradations": ["column_without_sources out a"],
+    }
+    found = running_jobs.JobsVerdict("parquet")
+    running_jobs._Judge(found, "kept", Kept(), running_jobs._Report(**right | parts)).judge()
+    del found.checks["right"]
+    return dict(found.checks)
+
+
+def test_of_a_job_all_is_right():
+    assert judged() == {}
+
+
+@pytest.mark.parametrize(
+    ("parts", "outcomes"),
+    [
+        ({"inputs": {}}, {"silent": 1}),
+        ({"inputs": {"events": Accessed("unknown")}}, {"silent": 1}),
+        ({"inputs": {"events": Accessed("all")}}, {"false": 1}),
+        ({"inputs": {"events": Accessed("part", set())}}, {"silent": 1}),
+        ({"inputs": {"events": Accessed("part", {("1",), ("2",)})}}, {"false": 1}),
+        ({"outputs": {"out": Accessed("part", {("2",)})}}, {"false": 1}),
+        ({"columns": {"out": {"a": frozenset()}}}, {"declared": 1}),
+        ({"columns": {"out": {"a": frozenset({("events", "b")})}}}, {"false": 1}),
+        ({"degradations": []}, {"false": 1}),
+        ({"degradations": ["partitions_unknown out", *Kept.declared]}, {"false": 1}),
+    ],
+)
+def test_of_a_job_what_is_wrong_is_found(parts, outcomes):
+    assert judged(**parts) == outcomes
+
+
+def test_an_output_of_no_truth_is_false():
+    out = Accessed("part", {("1",)})
+    assert judged(outputs={"out": out, "out/part-0.parquet": out}) == {"false": 1}
+
+
+def test_a_dataset_is_of_the_job_whose_folder_it_is_in():
+    lake = Path("/t/lake")
+    assert running_jobs._place("/t/lake/kept/out/x", lake, ["kept"]) == ("kept", "out/x")
+    assert running_jobs._place("/t/lake/iceberg/kept/out", lake, ["kept"]) == ("kept", "out")
+    assert running_jobs._place("/t/lake/kept2/out", lake, ["kept"])[0] == ""
