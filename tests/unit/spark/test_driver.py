@@ -181,7 +181,7 @@ def test_a_query_that_has_written_is_delivered_soon(observer, tmp_path, record, 
     watching = Observer(str(tmp_path / "observations.ndjson"), "tag")
     delivered = []
     watching.after_write = lambda: delivered.append((tmp_path / "observations.ndjson").exists())
-    watching.observe("query", lambda: record)
+    watching.observe("query", lambda: [] if record is None else [record])
     assert delivered == [True] * times
 
 
@@ -572,10 +572,10 @@ def test_it_is_recorded_that_the_clock_was_put_back(clocks, tmp_path):
 
     file = tmp_path / "observations.ndjson"
     watching = Observer(str(file), "")
-    watching.observe("query", lambda: None)
+    watching.observe("query", list)
     assert not file.exists()
     clocks.wall -= 7
-    watching.observe("query", lambda: None)
+    watching.observe("query", list)
     clocks.wall -= 2
     watching.finish(0)
     records = [json.loads(line) for line in file.read_text().splitlines()]

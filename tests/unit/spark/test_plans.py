@@ -70,7 +70,8 @@ def scan(kind="FileSourceScanExec"):
 )
 def test_the_nodes_of_a_plan_without_data_are_not_walked(plans, text):
     plan = Node("SomeExec", text)
-    assert not plans.parts_of(plan, id).has_data()
+    [parts] = plans.parts_of(plan, id)
+    assert not parts.has_data()
     assert plan.asked == ["toString"]
 
 
@@ -89,7 +90,8 @@ def test_the_nodes_of_a_plan_without_data_are_not_walked(plans, text):
 def test_the_leaves_of_a_plan_with_data_are_looked_at(plans, text):
     found = scan()
     plan = Node("ProjectExec", text, found, subqueriesAll=Sequence())
-    assert [part.node for part in plans.parts_of(plan, id).scans] == [found]
+    [parts] = plans.parts_of(plan, id)
+    assert [part.node for part in parts.scans] == [found]
 
 
 @pytest.mark.parametrize(
@@ -102,7 +104,48 @@ def test_the_leaves_of_a_plan_with_data_are_looked_at(plans, text):
 )
 def test_a_write_of_a_table_is_found(plans, kind, text):
     plan = Node(kind, text + RANGE)
-    assert plans.parts_of(plan, id).v2_writes == [(kind, plan)]
+    [parts] = plans.parts_of(plan, id)
+    assert parts.v2_writes == [(kind, plan)]
+
+
+def insert(name, leaf):
+    """Make an insert into a table of files, which reads one leaf."""
+    command = Node(name, "")
+    return Node("DataWritingCommandExec", "", leaf, cmd=command, subqueriesAll=Sequence())
+
+
+@pytest.mark.parametrize("is_adaptive", [False, True])
+def test_each_command_of_a_multi_insert_has_its_own_parts(plans, is_adaptive):
+    shared = Node("ReusedExchangeExec", "", child=Node("ShuffleExchangeExec", "", scan()))
+    append = Node("AppendDataExec", "", scan())
+    text = f"Union\n:- {WRITE}{FILES}+- AppendData IcebergWrite\n{FILES}"
+    union = Node("UnionExec", text, insert("First", scan()), insert("Second", shared), append)
+    plan = union
+    if is_adaptive:
+        stage = Node("ResultQueryStageExec", "", plan=union)
+        stages = answers(values=answers(toSeq=Sequence()))
+        context = answers(stageCache=stages)
+        text = ADAPTIVE.format(text, text)
+        plan = Node("AdaptiveSparkPlanExec", text, executedPlan=stage, context=context)
+    found = plans.parts_of(plan, id)
+    assert [[name for name, _ in parts.commands] for parts in found] == [["First"], ["Second"], []]
+    assert [[kind for kind, _ in parts.v2_writes] for parts in found] == [
+        [],
+        [],
+        ["AppendDataExec"],
+    ]
+    assert [(parts.position, len(parts.scans)) for parts in found] == [(0, 1), (1, 1), (2, 1)]
+    assert len({parts.kind for parts in found}) == 1
+
+
+def test_a_union_of_queries_below_a_command_is_no_multi_insert(plans):
+    union = Node("UnionExec", "", scan(), scan(), subqueriesAll=Sequence())
+    stage = Node("ResultQueryStageExec", "", plan=union)
+    command = Node("Insert", "")
+    text = f"{WRITE}+- Union\n{FILES}"
+    plan = Node("DataWritingCommandExec", text, stage, cmd=command, subqueriesAll=Sequence())
+    [parts] = plans.parts_of(plan, id)
+    assert (parts.position, len(parts.scans), parts.commands) == (None, 2, [("Insert", command)])
 
 
 @pytest.mark.parametrize(
@@ -111,7 +154,7 @@ def test_a_write_of_a_table_is_found(plans, kind, text):
 def test_of_a_command_without_scans_no_leaves_are_looked_at(plans, name):
     command = Node(name, "")
     plan = Node("DataWritingCommandExec", f"Execute {name} x\n+- {RANGE}", cmd=command)
-    parts = plans.parts_of(plan, id)
+    [parts] = plans.parts_of(plan, id)
     assert parts.commands == [(name, command)]
     assert (parts.kind, parts.scans) == ("DataWritingCommandExec", [])
     assert plan.asked == ["toString", "productPrefix", "cmd"]
@@ -120,7 +163,8 @@ def test_of_a_command_without_scans_no_leaves_are_looked_at(plans, name):
 @pytest.mark.parametrize("is_about_tables", [True, False])
 def test_rows_are_looked_at_where_the_query_is_about_tables(plans, is_about_tables):
     rows = Node("LocalTableScanExec", ROWS)
-    parts = plans.parts_of(Node("LocalTableScanExec", ROWS, rows), id, lambda: is_about_tables)
+    plan = Node("LocalTableScanExec", ROWS, rows)
+    [parts] = plans.parts_of(plan, id, lambda: is_about_tables)
     assert parts.rows == [rows] * is_about_tables
 
 
@@ -128,8 +172,8 @@ def test_a_limit_anywhere_in_a_plan_is_looked_for_in_each_plan_of_it(plans):
     limited = Node("CollectLimitExec", f"CollectLimit 3\n+- {FILES}", scan())
     stage = Node("ShuffleQueryStageExec", "", plan=limited)
     plan = Node("SortExec", f"Sort [id#0L]\n+- CollectLimit 3\n{FILES}", scan(), stage)
-    scans = plans.parts_of(plan, id).scans
-    assert [part.is_limited for part in scans] == [False, True]
+    [parts] = plans.parts_of(plan, id)
+    assert [part.is_limited for part in parts.scans] == [False, True]
 
 
 def test_a_query_without_data_costs_three_calls(plans, tmp_path):

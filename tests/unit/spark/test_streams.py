@@ -28,12 +28,12 @@ def looked(module, monkeypatch):
 
     records, failures = [], []
     observer = SimpleNamespace(
-        observe=lambda _, look: records.append(look()),
+        observe=lambda _, look: records.extend(look() or [None]),
         failed=lambda *args: failures.append(args),
         **{"classes": Mock(), "conf": None, "limits": Limits("")},
         **{"delta": Mock(), "snapshots": Mock(), "commands": Mock()},
     )
-    monkeypatch.setattr(module.plans, "parts_of", lambda *_: SimpleNamespace(scans=[], udfs=[]))
+    monkeypatch.setattr(module.plans, "parts_of", lambda *_: [SimpleNamespace(scans=[], udfs=[])])
     monkeypatch.setattr(module.iceberg, "table_of", lambda _: None)
     streams = module.Streams(observer)
     return SimpleNamespace(streams=streams, records=records, failures=failures)

@@ -361,6 +361,22 @@ def test_a_table_that_was_there_already_is_skipped(commands, tmp_path, write, is
     assert [w["skipped"] for w in record["writes"]] == [True] * is_skipped
 
 
+def test_a_command_of_a_multi_insert_is_the_one_at_its_position(commands):
+    from sparklineage_observer.records import Budget, Limits
+
+    kind, limits = "InsertIntoHadoopFsRelationCommand", Limits()
+    other = Plan()
+    other.outputPath = lambda: answers(toString="file:/lake/second")
+    execution = answers(analyzed=answers(children=Sequence(Plan(), other)))
+    record = commands.Commands(limits).observe(kind, execution, lambda: True, Budget(limits), 1)
+    assert record["target"] == {"path": "file:/lake/second", "table": None}
+    assert (record["plan"], record["columns"]) == (
+        [{"class": "a.B", "exprId": {"id": 1}}],
+        ["name"],
+    )
+    assert commands.Commands.target_of(kind, execution, 1)["target"] == record["target"]
+
+
 def test_a_failed_write_has_its_target_and_no_plan(commands):
     plan = Plan()
     kind = "InsertIntoHadoopFsRelationCommand"

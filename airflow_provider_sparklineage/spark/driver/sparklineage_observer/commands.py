@@ -12,7 +12,14 @@ import json
 import re
 
 from sparklineage_observer.delta import path_of
-from sparklineage_observer.jvm import class_name, first_answer, names_of, option, texts
+from sparklineage_observer.jvm import (
+    class_name,
+    command_at,
+    first_answer,
+    names_of,
+    option,
+    texts,
+)
 from sparklineage_observer.plans import CHANGE_FEED
 from sparklineage_observer.relations import leaves_of, name_of, place_of, relations_of
 
@@ -51,7 +58,7 @@ class Commands:
         self._limits = limits
         self._bytes = 0
 
-    def observe(self, kind, execution, is_hidden, budget):
+    def observe(self, kind, execution, is_hidden, budget, position=None):
         """Describe the write command of a query.
 
         :param kind: the class name of the command; None if it is not known
@@ -59,12 +66,13 @@ class Commands:
         :param is_hidden: a function that tells whether the listener drops the query's events; then
             the plan is recorded as if the listener reported too little
         :param budget: the query's time limit, a :class:`.records.Budget`
+        :param position: the place of the command among those of a multi-insert; else None
         :return: a dict with ``node`` and ``target`` (:meth:`target_of`). If the listener reports
             too little, it also has ``plan``, ``relations``, ``schema`` and ``columns``; or ``cut``,
             the reason, if the plan exceeds a limit. None if :meth:`target_of` would give None, or
             if the command writes files and needs no plan
         """
-        write = _write_of(kind, execution)
+        write = _write_of(kind, execution, position)
         if write is None:
             return None
         kind = write.kind
@@ -96,16 +104,17 @@ class Commands:
         return record if len(record) > 2 or kind not in (_FILES, _HIVE) else None
 
     @staticmethod
-    def target_of(kind, execution):
+    def target_of(kind, execution, position=None):
         """Describe the write command of a query by its target alone.
 
         :param kind: the class name of the command; None if it is not known
         :param execution: Spark's QueryExecution of the query
+        :param position: the place of the command among those of a multi-insert; else None
         :return: ``{"node": kind, "target": {"path": …, "table": …}}``; None if the query has no
             known write command, if the command is part of another command, or if its target has
             neither a path nor a name
         """
-        write = _write_of(kind, execution)
+        write = _write_of(kind, execution, position)
         return write and write.record()
 
     def of_batch(self, record, query, budget):
@@ -181,16 +190,17 @@ class Commands:
         return {"plan": nodes, "relations": found}
 
 
-def _write_of(kind, execution):
+def _write_of(kind, execution, position):
     """Give the write command of a query; None if it is not known, or part of another command.
 
     :param kind: the class name of the command; None if it is not known
     :param execution: Spark's QueryExecution of the query
+    :param position: the place of the command among those of a multi-insert; else None
     :return: a :class:`_Write` or None
     """
     if kind and kind not in _KINDS:
         return None
-    plan = execution.analyzed()
+    plan = command_at(position, execution.analyzed())
     kind = kind or class_name(plan)
     write = _Write(kind, plan, execution) if kind in _KINDS else None
     return None if write is None or write.is_part else write

@@ -3,7 +3,7 @@
 import re
 from urllib.parse import unquote_plus
 
-from sparklineage_observer.jvm import class_name, each, first_answer, items, metrics
+from sparklineage_observer.jvm import class_name, command_at, each, first_answer, items, metrics
 from sparklineage_observer.records import OverBudgetError, dimension_of, layout_of, write_record
 
 _STATIC = re.compile(r"filters=(.*?), (?:groupedBy|runtimeFilters)=", re.DOTALL)
@@ -229,16 +229,21 @@ def _write(base, table, snapshot, classes, budget):
     return write
 
 
-def written_table(node, execution):
+def written_table(node, execution, position=None):
     """Give the Iceberg table that a V2 write node writes; None if the table has another format.
 
     :param node: the node of the physical plan
     :param execution: Spark's QueryExecution, whose logical plan names the table as well
+    :param position: the place of the command among those of a multi-insert; else None
     """
+
+    def of_plan(execution):
+        return table_of(command_at(position, execution.optimizedPlan()).table().table())
+
     of_node = first_answer(
         node,
         lambda n: table_of(n.table()),
         lambda n: table_of(n.write().table()),
         lambda n: table_of(n.relation().table()),
     )
-    return of_node or first_answer(execution, lambda e: table_of(e.optimizedPlan().table().table()))
+    return of_node or first_answer(execution, of_plan)

@@ -120,6 +120,16 @@ def first_answer(thing, *calls):
     return None
 
 
+def command_at(position, plan):
+    """Give one of the commands of a multi-insert; the plan itself if it is none.
+
+    :param position: the place of the command among the children of the plan; None if the plan is
+        not a multi-insert
+    :param plan: the logical plan of a query, a Java object
+    """
+    return plan if position is None else plan.children().apply(position)
+
+
 def option(value):
     """Give the value of a Scala Option; None if the Option is empty."""
     return value.get() if value.isDefined() else None

@@ -105,18 +105,18 @@ class Observer:
             # A cloned session inherits its listeners, so a query may come more than once.
             key = (execution.id(), function)
             if key in self._seen:
-                return None
+                return []
             self._seen.add(key)
             self._queries += 1
-            return self._record(*key, execution, duration_ns, exception)
+            return self._records_of(*key, execution, duration_ns, exception)
 
         self.observe("query", look)
 
     def observe(self, what, look):
-        """Write the record that a function gives; do nothing if the total time limit is reached.
+        """Write the records that a function gives; do nothing if the total time limit is reached.
 
         :param what: a word with which the record of an error begins, such as ``query``
-        :param look: a function that gives a record, or None if there is nothing to record
+        :param look: a function that gives a list of records, [] if there is nothing to record
         """
         begun = time.monotonic()
         try:
@@ -124,13 +124,14 @@ class Observer:
                 self._look_at_clock()
                 if self._over or self._records.full:
                     return
-                record = look()
+                found = look()
                 self._spent += time.monotonic() - begun
-                if record is not None:
-                    record["observer_ms"] = round((time.monotonic() - begun) * 1000, 1)
+                if found:  # several records of one query took this time together
+                    found[0]["observer_ms"] = round((time.monotonic() - begun) * 1000, 1)
+                for record in found:
                     self._records.write(record)
-                    if record.get("writes") or record.get("command"):
-                        self.after_write()
+                if any(record.get("writes") or record.get("command") for record in found):
+                    self.after_write()
                 if self._spent > self.limits.total_seconds:
                     self._over = True
                     message = f"looking took longer than {self.limits.total_seconds:g} s"
@@ -143,7 +144,8 @@ class Observer:
         if put_back:
             self._records.write({"kind": "clock", "put_back": put_back})
 
-    def _record(self, query, function, execution, duration_ns, exception):
+    def _records_of(self, query, function, execution, duration_ns, exception):
+        """Give the records of a query: one for each command of a multi-insert, otherwise one."""
         ended = int(time.time() * 1000)
         budget = records.Budget(self.limits)
         try:
@@ -151,28 +153,36 @@ class Observer:
         except Exception:
             if exception is None:
                 raise
-            return None  # the query failed before it had a plan, so it has read nothing
-        parts = plans.parts_of(plan, self.classes.identity, lambda: names_tables(execution))
-        if not parts.has_data():
-            return None
+            return []  # the query failed before it had a plan, so it has read nothing
+        each = plans.parts_of(plan, self.classes.identity, lambda: names_tables(execution))
+        each = [parts for parts in each if parts.has_data()]
+        if not each:
+            return []
         phase = _PHASE.search(execution.tracker().phases().toString())
         begun = int(phase.group(1)) if phase else None
-        record = records.query_record(query, function, begun, ended, duration_ns // 1000000)
-        started = record["started"]
-        if exception is not None:
-            record["failed"] = True
+        times = (begun, ended, duration_ns // 1000000)
+        found = []
+        for parts in each:
+            record = records.query_record(query, function, *times)
+            if exception is not None:
+                record["failed"] = True
+            self._look_at(record, parts, execution, budget)
+            if any(record.get(key) for key in ("reads", "writes", "errors", "command")):
+                found.append(record)
+        return found
+
+    def _look_at(self, record, parts, execution, budget):
+        started, is_complete = record["started"], "failed" not in record
         for scan in parts.scans:
             guarded(record, scan.kind, self.read, record, scan, budget)
         if parts.commands or parts.v2_writes:
             guarded(record, "command", self._command, record, parts, execution, budget)
-        elif exception is None:
+        elif is_complete:
             guarded(record, "statistics", self._without_scan, record, parts, execution)
-        if exception is None:
+        if is_complete:
             self._writes(record, parts, execution, started, budget)
         if parts.udfs:
             record["python_udfs"] = parts.udfs
-        content = ("reads", "writes", "errors", "command")
-        return record if any(record.get(key) for key in content) else None
 
     def read(self, record, scan, budget):
         """Describe a scan as a read, and add the read to the ``reads`` of a query's record.
@@ -214,15 +224,16 @@ class Observer:
     def _command(self, record, parts, execution, budget):
         def is_hidden():
             # With Delta's extension the listener takes adaptive plans for Delta's own steps, and
-            # drops them.
-            return self._has_delta and parts.kind == plans.ADAPTIVE
+            # drops them. It reports no write of a multi-insert.
+            is_delta = self._has_delta and parts.kind == plans.ADAPTIVE
+            return is_delta or parts.position is not None
 
         kind = parts.commands[0][0] if parts.commands else None
         if record.get("failed"):
             # Only the target: the listener reports some failed writes as successes.
-            command = self.commands.target_of(kind, execution)
+            command = self.commands.target_of(kind, execution, parts.position)
         else:
-            command = self.commands.observe(kind, execution, is_hidden, budget)
+            command = self.commands.observe(kind, execution, is_hidden, budget, parts.position)
         if command is not None:
             record["command"] = command
 
@@ -231,7 +242,7 @@ class Observer:
             guarded(record, kind, self._write, record, kind, command, execution, started, budget)
         if parts.v2_writes:
             for _, node in parts.v2_writes:
-                table = written_table(node, execution)
+                table = written_table(node, execution, parts.position)
                 if table is not None:
                     self.snapshots.accessed(table)
                 else:

@@ -66,15 +66,17 @@ class Scan:
 class PlanParts:
     """The parts of a plan that read or write.
 
-    kind: the class name of the plan's root; scans: a list of :class:`Scan`; rows: the leaves that
-    have rows in place of a scan (``LocalTableScanExec``); commands: a list of ``(class name,
-    command)`` for V1 writes; v2_writes: a list of ``(class name, node)`` for V2 writes; udfs: a
-    list of dicts, one for each Python UDF: ``{"result", "function", "columns", "sql"}``, where
+    kind: the class name of the plan's root; position: the place of the plan's command among the
+    commands of a multi-insert, None for any other plan; scans: a list of :class:`Scan`; rows: the
+    leaves that have rows in place of a scan (``LocalTableScanExec``); commands: a list of ``(class
+    name, command)`` for V1 writes; v2_writes: a list of ``(class name, node)`` for V2 writes; udfs:
+    a list of dicts, one for each Python UDF: ``{"result", "function", "columns", "sql"}``, where
     columns are those in the arguments.
     """
 
-    def __init__(self):
-        self.kind = ""
+    def __init__(self, kind="", position=None):
+        self.kind = kind
+        self.position = position
         self.scans = []
         self.rows = []
         self.commands = []
@@ -89,14 +91,17 @@ class PlanParts:
 def parts_of(plan, identity, is_about_tables=bool):
     """Collect the parts of a physical plan.
 
+    The plan of a multi-insert (``FROM … INSERT … INSERT …``) is a union of commands. Each of these
+    commands has parts of its own.
+
     :param plan: the physical plan, a Java object
     :param identity: Java's ``System.identityHashCode``, which distinguishes nodes
     :param is_about_tables: a function that tells whether the query names tables. It is called only
         if a leaf has rows in place of a scan: if the query names tables, Spark may have answered it
         from a table's statistics.
-    :return: the :class:`PlanParts`
+    :return: a list of :class:`PlanParts`: one for each command of a multi-insert, otherwise one
     """
-    found = PlanParts()
+    found = [PlanParts()]
     text = plan.toString()
     if text.startswith("CommandResult"):
         return found
@@ -104,8 +109,9 @@ def parts_of(plan, identity, is_about_tables=bool):
         text = _ANYTHING
     if _READS.search(text) or _WRITES.search(text) or (_ROWS.search(text) and is_about_tables()):
         _Walk(found, identity, text).collect(plan)
-    for scan in found.scans:
-        scan.is_alone = len(found.scans) == 1
+    for parts in found:
+        for scan in parts.scans:
+            scan.is_alone = len(parts.scans) == 1
     return found
 
 
@@ -114,17 +120,20 @@ class _Walk:
 
     The plan's text shows which kinds of nodes the plan has; the walk looks for no other kinds.
 
-    :param found: the :class:`PlanParts` to which the parts are added
+    :param found: a list of one :class:`PlanParts`, to which the parts are added; if the plan is a
+        multi-insert, the parts of its second and each later command are appended to the list
     :param identity: Java's ``System.identityHashCode``, which distinguishes nodes
     :param text: the plan's text
     """
 
     def __init__(self, found, identity, text):
-        self._found = found
+        self._all = found
+        self._found = found[0]
         self._identity = identity
         self._seen = set()
         self._has_subqueries = "ubquery" in text
         self._has_feeds = CHANGE_FEED in text
+        self._has_unions = "Union" in text and bool(_WRITES.search(text))
         self._has_limits_or_udfs = bool(_LIMIT.search(text)) or _UDF in text
         # If a plan only writes, and has no scans, its leaves are not needed.
         self._has_leaves = bool(_READS.search(text)) or _UDF in text or not _WRITES.search(text)
@@ -151,10 +160,15 @@ class _Walk:
         return is_seen
 
     def _look_at(self, plan, kind, depth, is_limited):
+        if kind == "UnionExec" and self._has_unions:
+            commands = _commands_of(plan)
+            if commands:
+                self._look_at_each(commands, depth)
+                return
         if kind in _COMMANDS:
             command = plan.cmd()
             self._found.commands.append((kind_of(command), command))
-        elif kind in _V2_NODES or kind.endswith("ExecV1"):
+        elif _is_v2_write(kind):
             self._found.v2_writes.append((kind, plan))
         if self._has_subqueries:
             for subquery in items(plan.subqueriesAll()):
@@ -165,6 +179,18 @@ class _Walk:
         if self._has_leaves:
             has_limit = is_limited or bool(_LIMIT.search(text))
             self._collect_leaves(plan, depth, is_limited, has_limit)
+
+    def _look_at_each(self, commands, depth):
+        before, seen = self._seen, set()
+        for position, (kind, command) in enumerate(commands):
+            if position:
+                self._all.append(PlanParts(self._all[0].kind))
+            self._found = self._all[-1]
+            self._found.position = position
+            self._seen = set(before)  # a plan that several commands share belongs to each of them
+            self._look_at(command, kind, depth + 1, is_limited=False)
+            seen |= self._seen
+        self._found, self._seen = self._all[0], seen
 
     def _collect_leaves(self, plan, depth, is_limited, has_limit):
         leaves = [(kind_of(leaf), leaf) for leaf in items(plan.collectLeaves())]
@@ -227,6 +253,28 @@ def _above(plan, identity, is_limited):
         elif kind not in _TRANSPARENT:
             filters = []
         waiting.extend((child, filters, is_limited) for child in children)
+    return found
+
+
+def _is_v2_write(kind):
+    """Whether nodes of a class write by DataSource V2.
+
+    :param kind: the name of the class
+    """
+    return kind in _V2_NODES or kind.endswith("ExecV1")
+
+
+def _commands_of(union):
+    """List (class name, node) of the children of a union that is a multi-insert; else give [].
+
+    :param union: the ``UnionExec``
+    """
+    found = []
+    for child in items(union.children()):
+        kind = kind_of(child)
+        if kind not in _COMMANDS and not _is_v2_write(kind):
+            return []
+        found.append((kind, child))
     return found
 
 

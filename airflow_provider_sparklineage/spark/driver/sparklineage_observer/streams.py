@@ -160,7 +160,7 @@ class Streams:
         """
         stream = self._running.get(progress["runId"])
         if stream is not None and "addBatch" in progress["durationMs"]:
-            self._observer.observe("stream", lambda: self._batch(stream, progress))
+            self._observer.observe("stream", lambda: [self._batch(stream, progress)])
 
     def terminated(self, run):
         """Record the reads of the batch that a stream had begun, but not ended, when it stopped.
@@ -193,17 +193,17 @@ class Streams:
     def _interrupted(self, stream):
         execution = stream.query.lastExecution()
         if execution is None or execution.currentBatchId() == stream.batch:
-            return None
+            return []
         record = records.query_record(
             execution.id(), "stream", stream.ended, int(time.time() * 1000)
         )
         record["failed"] = True
         self._reads(record, execution, records.Budget(self._limits))
         record["reads"] = [read for read in record["reads"] if read.get("numFiles")]
-        return record if record["reads"] else None
+        return [record] if record["reads"] else []
 
     def _reads(self, record, execution, budget):
-        parts = plans.parts_of(execution.executedPlan(), self._classes.identity)
+        [parts] = plans.parts_of(execution.executedPlan(), self._classes.identity)
         for scan in parts.scans:
             guarded(record, scan.kind, self._observer.read, record, scan, budget)
         if parts.udfs:
