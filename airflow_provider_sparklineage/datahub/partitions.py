@@ -109,8 +109,8 @@ class Part(NamedTuple):
     It has no ``timePartition``: GMS refuses a spec with ``partition`` and ``timePartition``.
 
     :param partition: the partition's name, or words that describe the part
-    :param type: ``PARTITION`` for one partition, ``QUERY`` for any other part,
-        ``FULL_TABLE`` for a whole dataset
+    :param type: ``PARTITION`` for one partition, ``FULL_TABLE`` for a whole dataset, ``QUERY`` for
+        any other part, also for one that is not known
     """
 
     partition: str
@@ -118,9 +118,12 @@ class Part(NamedTuple):
 
 
 WHOLE = Part("FULL_TABLE_SNAPSHOT", "FULL_TABLE")
-"""A whole dataset, or an unknown part of one: DataHub's connectors use this part for both, too.
+"""A whole dataset. DataHub's pages ask for profiles by this name."""
+NOT_KNOWN = Part("partitions not known", "QUERY")
+"""A part of which nothing is known; it may be all of the dataset.
 
-DataHub's pages ask for profiles and operations by this name."""
+DataHub takes a spec that is left out for that of a whole dataset, so an unknown part needs a name.
+"""
 
 
 class Access(Frozen, frozen=True, dict=True):
@@ -200,7 +203,8 @@ class Access(Frozen, frozen=True, dict=True):
         """Give the parts that were accessed: each partition, or one part for all if they are many.
 
         :param most: the most partitions that are named one by one
-        :return: only :data:`WHOLE` if no part is known; [] if nothing was accessed
+        :return: only :data:`WHOLE` if the whole dataset was accessed; only :data:`NOT_KNOWN` if the
+            event does not show which part was; [] if nothing was accessed
         """
         if self._extent == "none":
             return []
@@ -208,7 +212,14 @@ class Access(Frozen, frozen=True, dict=True):
         if names and len(names) <= most:
             return [Part(name, "PARTITION") for name in names]
         is_part = names or self.condition or self.is_counted or self._extent == "part"
-        return [Part(self.summary, "QUERY") if is_part and self.summary else WHOLE]
+        if is_part and self.summary:
+            return [Part(self.summary, "QUERY")]
+        return [WHOLE if self._is_whole else NOT_KNOWN]
+
+    @property
+    def _is_whole(self) -> bool:
+        is_of_tables = self.dataset.lifecycle in _OF_TABLES  # OVERWRITE may be of a partition
+        return self._extent == "all" or (not self._extent and is_of_tables)
 
     @property
     def _extent(self) -> str:
@@ -226,7 +237,13 @@ class Access(Frozen, frozen=True, dict=True):
         return subset.input if self.side is Side.READ else subset.output
 
 
-_WORDS = {"all": "all of it", "part": "a part of it", "none": "nothing of it"}
+_WORDS = {
+    "all": "all of it",
+    "part": "a part of it",
+    "none": "nothing of it",
+    "unknown": NOT_KNOWN.partition,
+}
+_OF_TABLES = ("CREATE", "DROP")
 
 
 def _listed_names(names: tuple[str, ...]) -> str:
@@ -437,7 +454,7 @@ def profiles(subject: Subject) -> Iterator[Proposal]:
             by_part[access.dataset.urn, access.parts()[0]] = counts
     for access in (*read, *accesses(subject, Side.WRITE)):
         if (parts := access.parts()) and (measured := _measured_metrics(subject, access)):
-            by_part[access.dataset.urn, parts[0]] = measured
+            by_part[access.dataset.urn, _measured_part(access, parts)] = measured
     for (urn, part), profile in by_part.items():
         yield Proposal(urn, "datasetProfile", {**stamped(subject, part), **profile})
 
@@ -483,6 +500,17 @@ def _measured_metrics(subject: Subject, access: Access) -> Json:
         **_size_in_bytes(metrics.bytes),
         **({"fieldProfiles": columns} if columns else {}),
     }
+
+
+def _measured_part(access: Access, parts: list[Part]) -> Part:
+    """Give the part of a dataset that a task measured.
+
+    :param access: the access to the dataset
+    :param parts: the parts that were accessed; the first one was measured
+    :return: the whole dataset if the event says nothing about parts, as those of tools that test
+        data do not: OpenLineage defines the metrics as those of the dataset
+    """
+    return WHOLE if parts[0] == NOT_KNOWN and access.seen is None else parts[0]
 
 
 def _size_in_bytes(size: int | None) -> Json:

@@ -16,6 +16,7 @@ changes nothing.
 from __future__ import annotations
 
 from collections import defaultdict
+from itertools import islice
 from typing import TYPE_CHECKING, TypeGuard
 
 from airflow_provider_sparklineage.datahub import jobs, naming
@@ -37,6 +38,7 @@ from airflow_provider_sparklineage.datahub.subject import (
 )
 from airflow_provider_sparklineage.event import model
 from airflow_provider_sparklineage.model.credentials import scrub
+from airflow_provider_sparklineage.model.datasets import short_names
 from airflow_provider_sparklineage.model.terms import Side
 from airflow_provider_sparklineage.model.texts import some, truncated
 
@@ -195,11 +197,6 @@ _DAG_RUN_PROPERTIES = (
     "dag_bundle_version",
 )
 _TRY_PROPERTIES = ("try_number", "map_index", "rendered_map_index", "pool", "queued_dttm", "note")
-_ACCESS_SENTENCES = ("read ", "planned to ", "wrote ", "declared to ", "last known to ")
-"""The beginnings of keys in the check's facet: ``wrote revenue``, with ``dt=2024-05-06``.
-
-``was to write`` is not among them, because a failed write has accessed nothing.
-"""
 
 
 def run_properties(subject: Subject) -> dict[str, str]:
@@ -286,15 +283,16 @@ def _partition_check(subject: Subject) -> dict[str, str]:
     """Give the accessed partitions, and the result of their comparison to the expected ones.
 
     :return: the status and the summary of the check, and a property for each dataset, e.g.
-        ``{"wrote revenue": "dt=2024-05-06"}``
+        ``{"wrote revenue": "dt=2024-05-06"}``; outputs come first
     """
-    values = model.read_facet(subject.run_facets, model.CHECK_KEY, dict[str, model.Value])
-    sentences = [key for key in values if key.startswith(_ACCESS_SENTENCES)]
-    check = {"partitions": values.get("status"), "partition_summary": values.get("summary")}
-    return shown(check) | {
+    check = subject.check
+    entries = [(side, one) for side in (Side.WRITE, Side.READ) for one in check.of_side(side)]
+    names = short_names(one.dataset.dataset_name for _, one in entries)
+    named = ((f"{one.how(side)} {names[one.dataset.dataset_name]}", one) for side, one in entries)
+    return shown({"partitions": check.status, "partition_summary": check.summary}) | {
         name_of_property(key): value
-        for key in sentences[:MAX_ACCESSES]
-        if (value := value_of(values[key]))
+        for key, one in islice(named, MAX_ACCESSES)
+        if (value := value_of(one.part))
     }
 
 

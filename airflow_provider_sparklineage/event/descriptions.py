@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_provider_sparklineage.event import model
 from airflow_provider_sparklineage.event.document import replaced
-from airflow_provider_sparklineage.event.facets import part
 from airflow_provider_sparklineage.event.model import name_of
 from airflow_provider_sparklineage.expectations import Side
 from airflow_provider_sparklineage.model.datasets import short_names
@@ -52,6 +51,7 @@ _MAX_OF_COLUMNS = 500
 _MAX_EXPRESSION = 120
 _MAX_DATASETS = 6
 _MAX_SOURCES = 4
+_UNKNOWN = "partitions not known"
 _INCOMPLETE = frozenset(str(code) for code in DegradationCode if code.needs_attention)
 
 
@@ -162,7 +162,8 @@ class Descriptions:
     def _sentence(self, side: Side, name: DatasetName, verb: str) -> str:
         """Describe an access, e.g. ``dt=2024-05-06 written by shop.revenue, 2024-05-07 01:02 UTC``.
 
-        Without a known part the sentence begins with the verb: ``Written by …``.
+        Without a part the sentence begins with the verb: ``Written by …``. If nobody knows which
+        part was accessed, it says so at the end.
 
         :param side: whether the run read or wrote the dataset
         :param name: the dataset
@@ -170,6 +171,8 @@ class Descriptions:
         """
         part_of = self._part(side, name)
         by = f"by {self._event.job.name}, {self._when}"
+        if self._is_unknown(side, name):
+            return f"{verb.capitalize()} {by}; {_UNKNOWN}"
         return f"{part_of} {verb} {by}" if part_of else f"{verb.capitalize()} {by}"
 
     @cached_property
@@ -179,17 +182,20 @@ class Descriptions:
         return f"{at:%Y-%m-%d %H:%M} UTC{failed}"
 
     def _with_part(self, side: Side, name: DatasetName) -> str:
-        return f"{self._names[name]} {self._part(side, name)}".rstrip()
+        part_of = f"({_UNKNOWN})" if self._is_unknown(side, name) else self._part(side, name)
+        return f"{self._names[name]} {part_of}".rstrip()
+
+    def _is_unknown(self, side: Side, name: DatasetName) -> bool:
+        entry = self._entries.get((side, name)) or self._accesses.get((side, name))
+        return entry is not None and entry.accessed == "unknown"
 
     def _part(self, side: Side, name: DatasetName) -> str:
-        """Name the accessed part of a dataset; empty if it was all of it or is unknown.
+        """Name the accessed part of a dataset; empty if it was all of it, or is not listed.
 
         :param side: whether the part was read or written
         """
         entry = self._entries.get((side, name))
-        if entry is None or entry.accessed in ("all", "unknown"):
-            return ""
-        return part(entry.summary or "", name.name)
+        return "" if entry is None or entry.accessed == "all" else entry.part
 
     # --- columns ----------------------------------------------------------------------------------
 

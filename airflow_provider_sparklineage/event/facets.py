@@ -127,15 +127,12 @@ def partitioning_facets(dataset: LineageDataset, *, bare: bool) -> Facets:
     if dataset.failed or (not dimensions and not partitions):
         return {}
     entries = [{"fields": list(d.fields), "transform": d.transform} for d in dimensions]
-    written = subset.extent(partitions or ())
+    written = _counted(partitions) or {"summary": dataset.accessed.text(Side.WRITE)}
     facets = {
         model.PARTITIONS_KEY: facet(
             f"{SCHEMA_BASE}:partitions:1-0-0",
             dimensions=entries,
-            summary=written.summary if partitions is not None else "partitions not known",
-            count=written.count,
-            first=str(written.first) if written.count else None,
-            last=str(written.last) if written.count else None,
+            **written,
             truncated=dataset.selected.skipped > 0,
             description=_partitioned_by(dimensions),
         )
@@ -228,41 +225,33 @@ def _check(reads: list[dict[str, Any]], writes: list[dict[str, Any]]) -> dict[st
     phrases: dict[str, list[str]] = {}
     for side, entries in ((Side.READ, reads), (Side.WRITE, writes)):
         for entry in entries:
-            phrases.setdefault(_how(entry, side), []).append(entry["summary"])
-    statuses = {entry["status"] for entry in (*reads, *writes)}
-    # The statuses are in the order in which they need attention.
-    worst = next((each for each in PartitionStatus if each in statuses), PartitionStatus.UNDECLARED)
+            how = model.fitted(entry, model.Checked).how(side)
+            phrases.setdefault(how, []).append(entry["summary"])
     return facet(
         f"{SCHEMA_BASE}:partitionCheck:1-0-0",
         summary="; ".join(f"{how} {', '.join(of)}" for how, of in phrases.items()),
-        status=str(worst),
+        status=str(_of_run(reads, writes)),
         reads=reads,
         writes=writes,
     )
 
 
-def _how(entry: Mapping[str, Any], side: Side) -> str:
-    """Give the verb for an access in the partition check, e.g. ``read`` or ``was to write``.
+def _of_run(reads: list[dict[str, Any]], writes: list[dict[str, Any]]) -> PartitionStatus:
+    """Give the status of a run: the status of its datasets that needs attention most.
 
-    :param entry: the entry of the accessed dataset in the partition check
-    :param side: whether the entry is about a read or a write
+    A run is not ``matched`` if it wrote partitions that nobody knows, to whichever dataset.
+
+    :param reads: the entries of the partition check that are about reads
+    :param writes: those about writes
     """
-    if entry.get("failed"):
-        return "was to write"
-    if unreported := entry.get("unreported"):
-        return f"{unreported.replace('_', ' ')} to {side}"
-    if "planned" in entry and entry["planned"]["count"] == entry["observed"]["count"]:
-        return "planned to read"
-    return "read" if side is Side.READ else "wrote"
-
-
-def part(summary: str, name: str) -> str:
-    """Remove the dataset's name from the beginning of a summary in the partition check.
-
-    :param summary: e.g. ``visits dt=2024-05-06``, which becomes ``dt=2024-05-06``
-    :param name: name of the dataset, e.g. ``/lake/visits``
-    """
-    return summary.removeprefix(_label(name)).lstrip(", ")
+    statuses = {entry["status"] for entry in (*reads, *writes)}
+    # The statuses are in the order in which they need attention.
+    worst = next((each for each in PartitionStatus if each in statuses), PartitionStatus.UNDECLARED)
+    is_unknown = any(
+        entry.get("accessed") == "unknown" and not {"failed", "unreported"} & entry.keys()
+        for entry in writes
+    )
+    return PartitionStatus.UNOBSERVED if worst is PartitionStatus.MATCHED and is_unknown else worst
 
 
 def _label(name: str) -> str:
@@ -377,9 +366,9 @@ def with_lines(event: Event) -> Event:
     entries = [(side, e) for side in (Side.WRITE, Side.READ) for e in check[f"{side}s"]]
     names = short_names(name_of(entry["dataset"]) for _, entry in entries)
     for side, entry in entries[:MAX_LINES]:
-        accessed = part(entry["summary"], entry["dataset"]["name"])
-        line = f"{_how(entry, side)} {names[name_of(entry['dataset'])]}"
-        check[line] = truncated(accessed, MAX_LINE)
+        checked = model.fitted(entry, model.Checked)
+        line = f"{checked.how(side)} {names[name_of(entry['dataset'])]}"
+        check[line] = truncated(checked.part, MAX_LINE)
     if len(entries) > MAX_LINES:
         check[MORE_KEY] = f"{len(entries) - MAX_LINES} datasets, in reads and writes"
     return replaced(event, run_facets={**facets, model.CHECK_KEY: check})

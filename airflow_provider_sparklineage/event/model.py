@@ -270,6 +270,25 @@ class Checked(Struct):
     failed: bool | None = None
     unreported: str | None = None
 
+    def how(self, side: str) -> str:
+        """Give the verb for the access, e.g. ``read``, ``was to write`` or ``declared to read``.
+
+        :param side: whether the entry is about a read or a write
+        """
+        if self.failed:
+            return "was to write"
+        if self.unreported:
+            return f"{self.unreported.replace('_', ' ')} to {side}"
+        if self.planned and self.observed and self.planned.count == self.observed.count:
+            return "planned to read"
+        return "read" if side == Side.READ else "wrote"
+
+    @property
+    def part(self) -> str:
+        """The accessed part in a few words: the summary without the dataset's name."""
+        label = self.dataset.name.rstrip("/").rpartition("/")[2]
+        return (self.summary or "").removeprefix(label).lstrip(", ")
+
 
 class Check(Struct):
     """Run facet ``sparkLineage_partitionCheck``."""

@@ -33,6 +33,7 @@ _MISMATCHES = {str(status) for status in PartitionStatus if status.is_mismatch}
 _THERE = """
 SELECT c.cell, r.check_status FROM changes AS c JOIN runs AS r ON r.run_id = c.run_id
 WHERE c.namespace = $namespace AND c.name = $name AND c.valid_to IS NULL
+    AND c.extent <> 'unknown'
 """
 
 

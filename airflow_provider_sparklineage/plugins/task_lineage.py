@@ -346,7 +346,8 @@ class PartitionHistory(NamedTuple):
     :param datasets: for each dataset ``side`` (``read`` or ``written``), ``namespace`` and
         ``name``, and ``partitions``: for each partition its values by dimension, of which only
         those are listed that may be parts of dates
-    :param note: reason why some runs were not read; empty if all were
+    :param note: reason why some runs were not read, or the number of runs of which some partitions
+        are not known; empty if the partitions of all runs are known
     """
 
     runs: int
@@ -359,6 +360,7 @@ class _DateValues:
 
     def __init__(self) -> None:
         self.runs = 0
+        self.unknown = 0  # runs that accessed partitions of which nobody knows which
         self._found: dict[tuple[str, str, str], set[Values]] = {}
 
     def add(self, event: dict[str, Any] | None) -> None:
@@ -366,7 +368,9 @@ class _DateValues:
         if event is None or event.get("eventType") != "COMPLETE":
             return
         self.runs += 1
-        for side, dataset, condition in _conditions(model.read_document(event)):
+        read = model.read_document(event)
+        self.unknown += any(one.accessed == "unknown" for one in read.capture.datasets or ())
+        for side, dataset, condition in _conditions(read):
             named = (one.dimensions or {} for one in condition.partitions or ())
             if values := set(map(_date_values, named)) - {()}:
                 name = (side, dataset.namespace, dataset.name)
@@ -437,4 +441,6 @@ def history(wanted: TaskIdentity, session: Session) -> PartitionHistory | None:
     if unread and not note:
         within = f"within {HISTORY_TIMEOUT_S:g} s"
         note = f"{unread} of {len(instances)} other runs could not be read {within}."
+    if values.unknown and not note:
+        note = f"Of {values.unknown} of {values.runs} other runs some partitions are not known."
     return PartitionHistory(values.runs, values.datasets(), note)

@@ -121,7 +121,8 @@ def warnings(caplog):
 def test_the_right_partition_matches(run, caplog, counted):
     task = run("2024-05-06", on_partition_mismatch="fail")
     assert task.error is None
-    assert (of_output(task)["status"], task.check.status) == ("matched", "matched")
+    assert of_output(task)["status"] == "matched"
+    assert task.check.status == "unobserved"  # as nobody saw the staging table's partitions
     assert not [w for w in warnings(caplog) if "than expected" in w]
     assert counted["sparklineage.partition_check.matched"] == 1
 

@@ -104,7 +104,15 @@ def test_operations_of_many_outputs_are_shared_out():
 @pytest.mark.parametrize(
     ("written", "parts"),
     [
-        (output(), [("FULL_TABLE", "FULL_TABLE_SNAPSHOT")]),
+        (output(), [("QUERY", "partitions not known")]),
+        (
+            output(lifecycleStateChange={"lifecycleStateChange": "OVERWRITE"}),
+            [("QUERY", "partitions not known")],
+        ),
+        (
+            output(lifecycleStateChange={"lifecycleStateChange": "CREATE"}),
+            [("FULL_TABLE", "FULL_TABLE_SNAPSHOT")],
+        ),
         (
             output({"type": "location", "locations": ["a/b", "a/c"]}),
             [("PARTITION", "a/b"), ("PARTITION", "a/c")],
@@ -141,7 +149,16 @@ def test_operations_of_many_outputs_are_shared_out():
             [("PARTITION", "dt=__HIVE_DEFAULT_PARTITION__/a%2Fb=c%3Dd")],
         ),
     ],
-    ids=["everything", "locations", "condition", "too many", "words", "no identifier"],
+    ids=[
+        "no statement",
+        "an overwrite, maybe of a partition",
+        "a table that was created",
+        "locations",
+        "condition",
+        "too many",
+        "words",
+        "no identifier",
+    ],
 )
 def test_what_was_written_is_named_in_the_form_that_the_event_has(written, parts):
     assert _of(event(written)) == parts

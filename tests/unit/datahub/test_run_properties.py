@@ -7,7 +7,7 @@ import json
 import pytest
 
 from airflow_provider_sparklineage.datahub.runs import missing
-from airflow_provider_sparklineage.event.facets import with_degradations, with_lines
+from airflow_provider_sparklineage.event.facets import with_degradations
 from airflow_provider_sparklineage.event.model import CAPTURE_KEY
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
@@ -119,6 +119,7 @@ def test_a_run_says_which_partitions_it_read_and_wrote():
         ("read", {"unreported": "declared"}, "declared to read t"),
         ("read", {"unreported": "last_known"}, "last known to read t"),
         ("write", {}, "wrote t"),
+        ("write", {"failed": True}, "was to write t"),
         ("write", {"unreported": "declared"}, "declared to write t"),
         ("write", {"unreported": "last_known"}, "last known to write t"),
     ],
@@ -129,11 +130,13 @@ def test_a_run_shows_each_kind_of_access(side, more, sentence):
         f"{side}s": [entry | {"observed": {"count": 1}} | more]
     }
     given = with_run_facet(event_of(FLAKY, "FAIL"), sparkLineage_partitionCheck=accesses)
-    assert shown(with_lines(given))[sentence] == "dt=1"
+    assert shown(given)[sentence] == "dt=1"
 
 
 def test_all_that_a_run_shows_is_bounded():
-    check = {f"wrote {n} {'x' * 500}": "y" * 5000 for n in range(2000)} | {"summary": "z" * 5000}
+    names = (ORDERS._replace(name=f"{n} {'x' * 500}")._asdict() for n in range(2000))
+    writes = [{"dataset": name, "summary": f"{name['name']} {'y' * 5000}"} for name in names]
+    check = {"writes": writes, "summary": "z" * 5000}
     tags = {"tags": [{"key": f"{n}", "value": "v" * 5000} for n in range(2000)]}
     states = {"tasksState": {f"task{n}": f"state{n}" for n in range(2000)}}
     error = {"message": "e" * 1_000_000}
