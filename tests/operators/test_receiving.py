@@ -203,7 +203,8 @@ def test_events_without_the_token_are_not_taken_and_counted(execute, sends, spar
     spark_submit.does(**script)
     task = operator()
     execute(task)
-    assert "2 request(s) did not have the token" in degradations(task)["driver_elsewhere"]
+    assert "2 without the token of this try" in degradations(task)["delivery_incomplete"]
+    assert "no event of it came" in degradations(task)["driver_elsewhere"]
     assert lineage_of(task).inputs == []
 
 

@@ -25,9 +25,10 @@ import socketserver
 import tempfile
 import threading
 import time
+from collections import Counter
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
-from typing import IO, TYPE_CHECKING, Any, TypeVar
+from typing import IO, TYPE_CHECKING, Any, TypeVar, cast
 
 from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.degradations import DegradationCode
@@ -169,11 +170,18 @@ SEND_S = 1.0
 not in the job's thread. An event that was sent in this time arrives even if the answer is late; an
 event is lost only if no connection could be made."""
 READ_S = 20.0
-"""The time for which the receiver waits for more bytes of a request: a driver or its network may be
+"""The time for which the receiver waits for more bytes of an event: a driver or its network may be
 gone."""
+HEADERS_S = 5.0
+"""The time for all headers of a request together. The listener sends them at once; a program that
+sends a byte now and then would otherwise keep its connection for ever."""
+SLOWEST = 100 * 1024
+"""The bytes that a sender has to send in each second, after its first :data:`READ_S`: while an
+event is read, all later events wait."""
 CONNECTIONS = 16
 """The largest number of connections at a time. The listener needs one connection, but every program
 that reaches the port can open connections."""
+_LONGEST_LENGTH = 18  # digits; int() raises an error for thousands of them
 _POLL_S = 0.1
 _SHUTDOWN_S = 2.0
 """The time for which closing waits until the server's thread has ended, twenty times the usual. In
@@ -195,8 +203,8 @@ class Receiver:
         self.token = secrets.token_urlsafe(32)
         self.events = 0
         """The number of events that were written to the file."""
-        self.refused = 0
-        """The number of requests that had no token, or a wrong token."""
+        self.refusals: Counter[str] = Counter()
+        """The number of connections that were turned away, by the reason."""
         self.lost: list[str] = []
         """The reasons why events of requests with the token were lost."""
         self._folder = path.parent
@@ -248,21 +256,25 @@ class Receiver:
             self._one_at_a_time.release()
 
     def problems(self) -> Iterator[tuple[DegradationCode, str]]:
-        """Yield a degradation, as code and message, if no event came or events were lost.
+        """Yield degradations, as code and message, if anything was refused, or no event came.
 
         An event that came without this receiver's token does not count.
         """
         if not self.events:
-            tokens = ""
-            if self.refused:
-                tokens = f" {self.refused} request(s) did not have the token of this try."
             problem = (
                 f"The driver ran in a cluster, and no event of it came to {self.url}, where this "
-                f"worker listened.{tokens} If the job did start a SparkSession, look in the "
+                "worker listened. If the job did start a SparkSession, look in the "
                 "driver's log for messages of HttpTransport, and let drivers reach [sparklineage] "
                 "capture_endpoint."
             )
             yield DegradationCode.DRIVER_ELSEWHERE, problem
+        if self.refusals:
+            reasons = ", ".join(f"{n} {why}" for why, n in sorted(self.refusals.items()))
+            problem = (
+                f"{self.refusals.total()} connection(s) to {self.url} were turned away: {reasons}. "
+                "An event of the driver may have been among them."
+            )
+            yield DegradationCode.DELIVERY_INCOMPLETE, problem
         if self.lost:
             problem = (
                 f"{len(self.lost)} event(s) that the driver sent to this worker were not taken: "
@@ -277,7 +289,7 @@ class Receiver:
         :param size: the event's size in bytes, as its sender declares
         """
         if size > MAX_LINE_BYTES:
-            return self._lose(f"one of {size} bytes", HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+            return self.lose(f"one of {size} bytes", HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
         # One at a time: the listener may send the next event before this one has arrived, and
         # the order in the file shows the order in time. The event goes through a temporary
         # file, because no part of an event may be in the events' file.
@@ -286,17 +298,21 @@ class Receiver:
             tempfile.SpooledTemporaryFile(_CHUNK, dir=str(self._folder)) as body,
         ):
             try:
-                left = size
-                while left and (chunk := stream.read(min(left, _CHUNK))):
+                left, begun = size, time.monotonic()
+                # One read of the connection, because a read of so many bytes would wait for them
+                # without a limit.
+                while left and (chunk := stream.read1(min(left, _CHUNK))):
                     body.write(chunk.replace(b"\n", b" "))  # it is one line of the file
                     left -= len(chunk)
+                    if left and time.monotonic() - begun > READ_S + (size - left) / SLOWEST:
+                        return self.lose("one that came too slowly", HTTPStatus.REQUEST_TIMEOUT)
                 if left:
-                    return self._lose("one that ended early", HTTPStatus.BAD_REQUEST)
+                    return self.lose("one that ended early", HTTPStatus.BAD_REQUEST)
                 body.write(b"\n")
                 body.seek(0)
                 return self._append(body, size + 1)
             except OSError as error:
-                return self._lose(error.strerror or str(error), HTTPStatus.INSUFFICIENT_STORAGE)
+                return self.lose(error.strerror or str(error), HTTPStatus.INSUFFICIENT_STORAGE)
 
     def _append(self, body: IO[bytes], size: int) -> HTTPStatus:
         if self._is_over:
@@ -306,7 +322,7 @@ class Receiver:
         if start + size > MAX_BYTES:
             # Not 503, after which the listener's client waits and tries again.
             why = f"those after the first {start} bytes"
-            return self._lose(why, HTTPStatus.INSUFFICIENT_STORAGE)
+            return self.lose(why, HTTPStatus.INSUFFICIENT_STORAGE)
         try:
             shutil.copyfileobj(body, self._file, _CHUNK)
         finally:
@@ -317,7 +333,11 @@ class Receiver:
         self.events += 1
         return HTTPStatus.CREATED
 
-    def _lose(self, why: str, status: HTTPStatus) -> HTTPStatus:
+    def lose(self, why: str, status: HTTPStatus) -> HTTPStatus:
+        """Note that an event of a sender with the token is lost, and give the status again.
+
+        :param why: the reason, as a description of the event
+        """
         self.lost.append(why)
         return status
 
@@ -329,48 +349,117 @@ class Receiver:
         expected = f"Bearer {self.token}".encode()
         if hmac.compare_digest(authorization.encode("utf-8", "replace"), expected):
             return True
-        self.refused += 1
+        self.refusals["without the token of this try"] += 1
         return False
+
+
+class _Connection:
+    """An open connection.
+
+    :ivar is_judged: whether its request was accepted or refused: then nothing ends it from outside
+    """
+
+    def __init__(self) -> None:
+        self.since = time.monotonic()
+        self.is_judged = False
+
+    def is_older_than(self, seconds: float) -> bool:
+        return time.monotonic() - self.since > seconds
 
 
 class _Server(socketserver.ThreadingTCPServer):
     """A server with one thread for each connection, up to :data:`CONNECTIONS` at a time.
 
-    The threads are daemons, so they do not keep the process alive.
+    A connection whose request has not been judged gives way to a new one, the oldest first, and is
+    ended after :data:`HEADERS_S`. The threads are daemons, so they do not keep the process alive.
     """
 
     allow_reuse_address = True
     daemon_threads = True
     request_queue_size = 64
+    timeout = 0
 
     def __init__(self, address: str, port: int, receiver: Receiver) -> None:
         self.address_family = socket.AF_INET6 if ":" in address else socket.AF_INET
         self.receiver = receiver
-        self._slots = threading.Semaphore(CONNECTIONS)
+        self._open: dict[Any, _Connection] = {}
+        self._changed = threading.Condition()
         super().__init__((address, port), _Handler)
 
+    def get_request(self) -> tuple[Any, Any]:
+        try:
+            return cast("tuple[Any, Any]", super().get_request())
+        except OSError as error:
+            self.receiver.refusals[f"not accepted ({error.strerror})"] += 1
+            time.sleep(_POLL_S)  # without a free file descriptor the server would try without end
+            raise
+
     def process_request(self, request: Any, client_address: Any) -> None:
-        if not self._slots.acquire(blocking=False):
-            self.shutdown_request(request)
-            return
+        with self._changed:
+            if len(self._open) >= CONNECTIONS:
+                oldest = next((r for r, c in self._open.items() if not c.is_judged), None)
+                if oldest is None:
+                    self.receiver.refusals[f"while {CONNECTIONS} others sent events"] += 1
+                    self.shutdown_request(request)
+                    return
+                self._turn_away(oldest, "which gave way to later ones")
+            self._open[request] = _Connection()
         try:
             super().process_request(request, client_address)
         except BaseException:
-            self._slots.release()
+            with self._changed:
+                self._turn_away(request, "for which there was no thread")
             raise
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         try:
             super().process_request_thread(request, client_address)
         finally:
-            self._slots.release()
+            with self._changed:
+                self._open.pop(request, None)
+                self._changed.notify_all()
+
+    def service_actions(self) -> None:
+        with self._changed:
+            for request, connection in [*self._open.items()]:
+                if not connection.is_judged and connection.is_older_than(HEADERS_S):
+                    self._turn_away(request, f"without a whole request in {HEADERS_S:g} s")
+
+    def _turn_away(self, request: Any, why: str) -> None:
+        # Its thread, which waits for bytes, then reads the end of the stream, and closes it.
+        if self._open.pop(request, None):
+            self.receiver.refusals[why] += 1
+            with contextlib.suppress(OSError):  # its other side has ended it
+                request.shutdown(socket.SHUT_RDWR)
+
+    def judge(self, request: Any) -> bool:
+        """Keep a connection open from now on, unless it was turned away already.
+
+        :return: whether it is still open
+        """
+        with self._changed:
+            connection = self._open.get(request)
+            if connection is not None:
+                connection.is_judged = True
+            return connection is not None
 
     def wait_idle(self, seconds: float) -> None:
-        """Wait until no connection is open, but no longer than ``seconds``."""
+        """Wait until no connection can bring an event, but no longer than ``seconds``.
+
+        This method is called when :meth:`serve_forever` has ended.
+        The listener sends its headers at once, so a connection that has not sent them within
+        :data:`SEND_S` is not waited for.
+        """
         ends = time.monotonic() + seconds
-        for _ in range(CONNECTIONS):
-            if not self._slots.acquire(timeout=max(0.0, ends - time.monotonic())):
-                return
+        for _ in range(self.request_queue_size):  # connections that the system has accepted
+            self.handle_request()
+        with self._changed:
+            while any(c.is_judged or not c.is_older_than(SEND_S) for c in self._open.values()):
+                if (left := ends - time.monotonic()) <= 0:
+                    break
+                self._changed.wait(min(left, _POLL_S))
+            for request in [r for r, c in self._open.items() if not c.is_judged]:
+                self._turn_away(request, "without a whole request when the job ended")
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         log.debug("%s from %s failed.", request, client_address, exc_info=True)
@@ -383,19 +472,34 @@ class _Handler(BaseHTTPRequestHandler):
     server: _Server
 
     def do_POST(self) -> None:
-        self.send_response_only(self._status())  # without the name and version of the server
+        if self.server.judge(self.request):
+            self._answer(self._status())
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """Refuse a request that is not like the listener's; the parent class calls this method."""
+        if self.server.judge(self.request):
+            self.server.receiver.refusals["with a request that no listener sends"] += 1
+            log.debug("%s %s %s", code, message, explain)
+            self._answer(code)
+
+    def _answer(self, status: int) -> None:
+        self.send_response_only(status)  # without the name and version of the server
         self.send_header("Content-Length", "0")
         self.end_headers()
 
     def _status(self) -> HTTPStatus:
-        receiver = self.server.receiver
-        if not receiver.is_known(self.headers.get("Authorization", "")):
+        receiver, headers = self.server.receiver, self.headers
+        if not receiver.is_known(headers.get("Authorization", "")):
             return HTTPStatus.UNAUTHORIZED
         if self.path != PATH:
-            return HTTPStatus.NOT_FOUND
-        length = self.headers.get("Content-Length", "")
-        if not (length.isascii() and length.isdecimal()):
-            return HTTPStatus.LENGTH_REQUIRED
+            return receiver.lose("one for another path", HTTPStatus.NOT_FOUND)
+        if headers.get("Content-Encoding", "identity") != "identity":
+            why = "one that is compressed"
+            return receiver.lose(why, HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
+        length = headers.get("Content-Length", "")
+        is_number = length.isascii() and length.isdecimal() and len(length) <= _LONGEST_LENGTH
+        if "Transfer-Encoding" in headers or not is_number:
+            return receiver.lose("one of unknown length", HTTPStatus.LENGTH_REQUIRED)
         return receiver.take(self.rfile, int(length))
 
     def log_message(self, format: str, *args: Any) -> None:

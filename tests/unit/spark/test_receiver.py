@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from airflow_provider_sparklineage.model.degradations import DegradationCode
 from airflow_provider_sparklineage.model.exceptions import RemoteDriverError
 from airflow_provider_sparklineage.spark.capture import receiver as module
 from airflow_provider_sparklineage.spark.capture.receiver import Endpoint, Receiver
@@ -58,9 +59,21 @@ def begun(receiver, text):
 
 def until_it_reads(receiver):
     """Wait until it has begun to take an event."""
+    until(receiver._one_at_a_time.locked, "it does not begin")
+
+
+def refusals(receiver):
+    """Give the reasons of ``delivery_incomplete`` for which connections were turned away."""
+    for code, message in receiver.problems():
+        if code == DegradationCode.DELIVERY_INCOMPLETE and "turned away" in message:
+            return message.partition("turned away: ")[2].partition(". An event")[0]
+    return ""
+
+
+def until(condition, what):
     ends = time.monotonic() + LONGEST_S
-    while not receiver._one_at_a_time.locked():
-        assert time.monotonic() < ends, "it does not begin"
+    while not condition():
+        assert time.monotonic() < ends, what
         time.sleep(0.01)
 
 
@@ -104,7 +117,8 @@ def test_without_the_token_nothing_is_taken(receiver, events, token):
     connection.request("POST", "/api/v1/lineage", "{}", header)
     assert connection.getresponse().status == 401
     connection.close()
-    assert (events.read_text(), receiver.events, receiver.refused) == ("", 0, 1)
+    assert (events.read_text(), receiver.events) == ("", 0)
+    assert refusals(receiver) == "1 without the token of this try"
 
 
 def test_each_receiver_has_a_token_of_its_own(receiver, events):
@@ -184,17 +198,137 @@ def test_events_are_in_the_order_in_which_they_were_sent(receiver, events):
     assert events.read_text() == "first\nsecond\n"
 
 
-def test_as_many_connections_as_there_may_be_do_not_become_more_threads(receiver, monkeypatch):
+@pytest.fixture
+def dripping(receiver):
+    """Hold all connections that there may be, and send a byte now and then on each."""
+    connections = [begun(receiver, "P") for _ in range(module.CONNECTIONS)]
+    ended = threading.Event()
+
+    def drip():
+        while not ended.wait(0.05):
+            for connection in connections:
+                with contextlib.suppress(OSError):
+                    connection.send(b"O")
+
+    dripper = threading.Thread(target=drip)
+    dripper.start()
+    yield connections
+    ended.set()
+    dripper.join()
+    for connection in connections:
+        connection.close()
+
+
+def test_connections_without_a_request_do_not_become_more_threads_and_are_counted(receiver):
     before = threading.active_count()
     idle = [begun(receiver, "POST ") for _ in range(module.CONNECTIONS + 20)]
     try:
-        for connection in idle[module.CONNECTIONS :]:
+        for connection in idle[:20]:
             with contextlib.suppress(ConnectionResetError):  # what it had sent was not read
                 assert connection.recv(1) == b""
-        assert threading.active_count() - before <= module.CONNECTIONS
+        until(lambda: threading.active_count() - before <= module.CONNECTIONS, "more threads")
+        assert refusals(receiver) == "20 which gave way to later ones"
     finally:
         for connection in idle:
             connection.close()
+
+
+def test_connections_that_drip_do_not_keep_the_listener_out(receiver, dripping, events):
+    assert send(receiver, "{}") == 201
+    assert events.read_text() == "{}\n"
+    assert refusals(receiver) == "1 which gave way to later ones"
+
+
+def test_all_headers_together_have_a_deadline(receiver, dripping, monkeypatch):
+    monkeypatch.setattr(module, "HEADERS_S", 0.2)
+    for connection in dripping:
+        with contextlib.suppress(ConnectionResetError):
+            assert connection.recv(1) == b""
+    assert refusals(receiver) == "16 without a whole request in 0.2 s"
+
+
+def test_closing_does_not_wait_for_connections_that_drip(receiver, dripping, monkeypatch):
+    monkeypatch.setattr(module, "SEND_S", 0.1)
+    started = time.monotonic()
+    receiver.close(LONGEST_S)
+    assert time.monotonic() - started < LONGEST_S / 2
+    assert refusals(receiver) == "16 without a whole request when the job ended"
+
+
+def test_an_event_that_drips_does_not_hold_up_the_others(receiver, events, monkeypatch):
+    monkeypatch.setattr(module, "READ_S", 0.2)
+    with begun(receiver, head(receiver, 10_000_000) + "{") as slow, ThreadPoolExecutor(1) as pool:
+        until_it_reads(receiver)
+        second = pool.submit(send, receiver, "second")
+        with contextlib.suppress(OSError):
+            while not second.done():
+                slow.send(b" ")
+                time.sleep(0.05)
+        assert second.result(LONGEST_S) == 201
+    assert events.read_text() == "second\n"
+    assert receiver.lost == ["one that came too slowly"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("GET /api/v1/lineage HTTP/1.1\r\n\r\n", id="another method"),
+        pytest.param("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\r\n", id="TLS"),
+        pytest.param("POST /" + "x" * 70_000 + " HTTP/1.1\r\n\r\n", id="a long path"),
+        pytest.param("POST / HTTP/1.1\r\n" + "a: b\r\n" * 200 + "\r\n", id="many headers"),
+        pytest.param(f"POST / HTTP/1.1\r\na: {'x' * 70_000}\r\n\r\n", id="a long header"),
+        pytest.param("POST / HTTP/9.9\r\n\r\n", id="a later version"),
+    ],
+)
+def test_a_request_of_another_program_is_counted_and_told_nothing(receiver, text):
+    with begun(receiver, "") as connection:
+        with contextlib.suppress(OSError):  # it is refused before all of it was sent
+            connection.sendall(text.encode("latin-1"))
+        with contextlib.suppress(ConnectionResetError):
+            assert b"Python" not in connection.makefile("rb").read()
+    until(lambda: receiver.refusals, "it is not counted")
+    assert refusals(receiver) == "1 with a request that no listener sends"
+
+
+def test_a_program_that_only_looks_whether_the_port_is_open_is_not_counted(receiver):
+    begun(receiver, "").close()
+    assert send(receiver, "{}") == 201
+    until(lambda: not receiver._server._open, "it is still open")
+    assert not receiver.refusals
+
+
+@pytest.mark.parametrize(
+    ("headers", "why"),
+    [
+        pytest.param({"Transfer-Encoding": "chunked"}, "one of unknown length", id="chunked"),
+        pytest.param({"Content-Length": "9" * 5000}, "one of unknown length", id="endless"),
+        pytest.param({"Content-Encoding": "gzip"}, "one that is compressed", id="gzip"),
+    ],
+)
+def test_an_event_in_another_form_is_lost_and_counted(receiver, events, headers, why):
+    given = {"Authorization": f"Bearer {receiver.token}", "Content-Length": "2", **headers}
+    lines = "".join(f"{key}: {text}\r\n" for key, text in given.items())
+    with begun(receiver, f"POST /api/v1/lineage HTTP/1.1\r\n{lines}\r\n{{}}") as connection:
+        assert connection.makefile("rb").readline().split()[1] in (b"411", b"415")
+    assert (receiver.lost, events.read_text()) == ([why], "")
+
+
+def test_without_a_free_file_descriptor_nothing_spins_and_it_is_counted(
+    receiver, events, monkeypatch
+):
+    tried = []
+
+    def full(_):
+        tried.append(1)
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    with monkeypatch.context() as descriptors:
+        descriptors.setattr(module.socketserver.TCPServer, "get_request", full)
+        with begun(receiver, ""):
+            time.sleep(0.35)
+    assert len(tried) < 10
+    assert send(receiver, "{}") == 201
+    assert "not accepted (Too many open files)" in refusals(receiver)
 
 
 def test_closing_takes_what_is_on_its_way(receiver, events):
