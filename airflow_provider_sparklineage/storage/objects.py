@@ -230,8 +230,8 @@ def downloaded(
 ) -> Iterator[tuple[str, Path | StoreError]]:
     """Download files at the same time, and yield each when it has arrived, in the given order.
 
-    The iteration ends when the budget is spent: it then yields no further files, and does not wait
-    for unfinished downloads.
+    When the budget is spent, no further download is begun, and unfinished downloads are not waited
+    for: only files that have arrived are yielded.
 
     :param store: the store that has the files
     :param sizes: size in bytes by name, in the order of the result
@@ -254,7 +254,8 @@ def downloaded(
     try:
         for name, target, call in jobs:
             if not ends_within(budget, call):
-                return
+                ended.set()
+                continue
             error = call.exception()
             yield name, target if error is None else StoreError(reason(error, seconds))
     finally:

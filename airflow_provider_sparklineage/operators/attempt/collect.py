@@ -78,6 +78,7 @@ def collect(
 
         if capture.is_resumed:
             own_files.stop_listening()  # the driver sends to the worker of the earlier try
+            own_files.stop_following()
             bundle = remote_bundles.resumed(
                 bundle,
                 settings.capture_location,
@@ -99,7 +100,11 @@ def collect(
             bundle = bundle.noted(remote="")
         elif bundle.manifest.remote and bundle.path is not None:
             delivered = remote.received(
-                bundle.manifest, bundle.path, deadline.budget.part(_FOR_RECEIVING), waits=True
+                bundle.manifest,
+                bundle.path,
+                deadline.budget.part(_FOR_RECEIVING),
+                waits=True,
+                follower=own_files.follower,
             )
             noted = (safe_degradation(d.code, d.message) for d in delivered.degradations)
             bundle = bundle.noted(*noted, degradations=delivered.earlier)

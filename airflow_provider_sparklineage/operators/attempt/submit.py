@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sparklineage.expectations.declared import Declared
     from airflow_provider_sparklineage.settings.resolution import Settings
+    from airflow_provider_sparklineage.spark.capture.download import Follower
     from airflow_provider_sparklineage.spark.capture.receiver import Receiver
     from airflow_provider_sparklineage.spark.submit.additions import ResolvedSubmission
     from airflow_provider_sparklineage.spark.submit.deploy_mode import SubmitTarget
@@ -151,6 +152,7 @@ class OwnFiles:
         """Links that give plain paths to files whose own path Spark would misread."""
         self.properties = PropertiesFile()
         self.receiver: Receiver | None = None
+        self.follower: Follower | None = None
 
     def listen(self, endpoint: str, path: Path) -> Mapping[str, str]:
         """Listen for the events of a driver that can neither write nor deliver files of events.
@@ -168,9 +170,23 @@ class OwnFiles:
             self.receiver.close()
             self.receiver = None
 
+    def follow(self, bundle: CaptureBundle) -> None:
+        """Download what a driver in a cluster delivers, while its job runs."""
+        if bundle.manifest.remote:
+            from airflow_provider_sparklineage.spark.capture import remote
+
+            self.follower = remote.followed(bundle)
+
+    def stop_following(self) -> None:
+        """Remove what was downloaded while the job ran."""
+        if self.follower is not None:
+            self.follower.stop().remove()
+            self.follower = None
+
     def remove(self) -> None:
-        """Remove the links and the properties file, and close the port."""
+        """Remove the links, the properties file and the downloaded files, and close the port."""
         self.stop_listening()
+        self.stop_following()
         self.links.remove()
         self.properties.remove()
 

@@ -369,6 +369,8 @@ class Try:
             from airflow_provider_sparklineage.operators.attempt import publish
 
             publish.keep_additions(capture, context)
+        if is_announced and capture.is_awaited:
+            capture.own_files.follow(capture.bundle)
         self.capture = capture
         return capture
 

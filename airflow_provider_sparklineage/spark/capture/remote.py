@@ -7,12 +7,14 @@
         sending.json                     by the worker: Airflow's part of the try's event
         <attempt>/start.json             by the driver, first: a Start
         <attempt>/events-00001.ndjson    whole lines of the listener's file, in order
+        <attempt>/events-00001-00064.ndjson    by the driver, later: the same as these segments
         <attempt>/observations-00001.ndjson    the same of the observer's file
         <attempt>/end.json               by the driver, last: an End
 
 Each driver has one folder ``<attempt>``, because YARN and Kubernetes may start a driver again. Its
 name is ``<number of the attempt>-<start in ms>-<8 hex digits>``, so that the names sort by time.
 Every file appears as a whole or not at all. Files of other names (``.part``, ``.crc``) are ignored.
+The driver of a long job joins small segments to one file, and then deletes them.
 :mod:`sparklineage_observer.delivery` writes the driver's files.
 
 Everybody that may write to the location can put any file there. So names are checked before they
@@ -25,39 +27,40 @@ driver's clock.
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
-import tempfile
-import time
-from itertools import accumulate
-from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from contextlib import suppress
+from threading import Event
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import field
+from msgspec.structs import replace
 
 from airflow_provider_sparklineage.model.budget import Budget
 from airflow_provider_sparklineage.model.credentials import scrub
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.exceptions import SettingsError
-from airflow_provider_sparklineage.model.rule_files import open_regular
 from airflow_provider_sparklineage.model.terms import EVENTS, OBSERVATIONS, Frozen
 from airflow_provider_sparklineage.spark.capture.bundle import collect_command, in_spark
+from airflow_provider_sparklineage.spark.capture.download import Download, Follower
 from airflow_provider_sparklineage.spark.capture.lines import UnreadableError, decoded
 from airflow_provider_sparklineage.storage.bounded import StoreError, reason, within_budget
-from airflow_provider_sparklineage.storage.objects import Objects, downloaded
+from airflow_provider_sparklineage.storage.objects import Objects
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Container, Iterator, Mapping, Sequence
+    from pathlib import Path
 
-    from airflow_provider_sparklineage.spark.capture.bundle import Manifest
+    from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle, Manifest
 
 
 START, END, SENDING = "start.json", "end.json", "sending.json"
 ATTEMPT = re.compile(r"[0-9]{5}-[0-9]{13}-[0-9a-f]{8}")
 # A number has only one form: with leading zeros up to five digits, without them from six digits on.
-SEGMENT = re.compile(r"(?P<kind>events|observations)-(?P<number>[0-9]{5}|[1-9][0-9]{5,8})\.ndjson")
+_NUMBER = "[0-9]{5}|[1-9][0-9]{5,8}"
+SEGMENT = re.compile(
+    rf"(?P<kind>events|observations)-(?P<first>{_NUMBER})(?:-(?P<last>{_NUMBER}))?\.ndjson"
+)
 
 _MAX_DOCUMENT_BYTES = 64 * 1024  # of a JSON file that a driver wrote
 _MAX_ATTEMPTS = 20
@@ -94,6 +97,42 @@ class End(msgspec.Struct, frozen=True):
     exception, or by ``sys.exit()``."""
 
 
+class Segment(NamedTuple):
+    """A file with whole lines of a driver's file.
+
+    :param kind: ``events`` or ``observations``
+    :param first: the number of the segment; of a joined one, that of the first segment in it
+    :param last: the number of the last segment in it
+    """
+
+    name: str
+    kind: str
+    first: int
+    last: int
+
+    @classmethod
+    def read(cls, name: str) -> Segment | None:
+        """Read the name of a file; None if it is not that of a segment."""
+        match = SEGMENT.fullmatch(name)
+        if match is None:
+            return None
+        first, joined = int(match["first"]), match["last"]
+        last = int(joined or first)
+        return cls(name, match["kind"], first, last) if last > first or not joined else None
+
+    def is_joined_from(self, names: Container[str]) -> bool:
+        """Whether this is a joined segment, and all segments in it are among these names."""
+        if self.first == self.last or self.name in names:
+            return False
+        numbers = range(self.first, self.last + 1)
+        return all(f"{self.kind}-{number:05d}.ndjson" in names for number in numbers)
+
+    @property
+    def file(self) -> str:
+        """The name of the bundle's file to which these lines belong."""
+        return EVENTS if self.kind == "events" else OBSERVATIONS
+
+
 class Attempt(Frozen, frozen=True):
     """An attempt: the files that one driver delivered.
 
@@ -112,10 +151,26 @@ class Attempt(Frozen, frozen=True):
     sizes: Mapping[str, int] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
 
-    def segments(self) -> list[str]:
-        """List the names of the attempt's segments in the order in which they were delivered."""
-        names = (name for name in self.sizes if SEGMENT.fullmatch(name))
-        return sorted(names, key=lambda name: _kind_and_number(name)[::-1])
+    def segments(self, here: Container[str] = ()) -> list[Segment]:
+        """List the attempt's segments, without doubles, in the order in which they were delivered.
+
+        Of joined segments and the segments that they were joined from, the joined ones are listed.
+
+        :param here: the names of segments that are already downloaded; if these are all from which
+            others were joined, they are listed
+        """
+        kinds: dict[str, list[Segment]] = {"events": [], "observations": []}
+        for name in self.sizes:
+            if segment := Segment.read(name):
+                kinds[segment.kind].append(segment)
+        chosen = []
+        for segments in kinds.values():
+            before = 0
+            for segment in sorted(segments, key=lambda s: (s.first, -s.last)):
+                if segment.first > before and not segment.is_joined_from(here):
+                    chosen.append(segment)
+                    before = segment.last
+        return sorted(chosen, key=lambda s: (s.first, s.kind))
 
     def missing(self) -> Iterator[tuple[str, int, int]]:
         """Yield the ranges of missing segments, as (kind, first number, last number).
@@ -126,10 +181,10 @@ class Attempt(Frozen, frozen=True):
         end = self.end.segments if self.end else {}
         for kind in ("events", "observations"):
             before = 0
-            for number in [n for k, n in map(_kind_and_number, self.segments()) if k == kind]:
-                if number > before + 1:
-                    yield kind, before + 1, number - 1
-                before = number
+            for segment in [s for s in self.segments() if s.kind == kind]:
+                if segment.first > before + 1:
+                    yield kind, before + 1, segment.first - 1
+                before = segment.last
             if end.get(kind, 0) > before:
                 yield kind, before + 1, end[kind]
 
@@ -149,6 +204,8 @@ class Folder:
 
     def __init__(self, url: str, run_id: str) -> None:
         self.objects = Objects(url)
+        self.left_out = 0
+        """The number of earlier attempts at which :meth:`attempts` did not look."""
         self._run_id = run_id
         self._read: dict[str, msgspec.Struct] = {}
 
@@ -162,9 +219,20 @@ class Folder:
     def attempts(self) -> list[Attempt]:
         """List the attempts in the folder, the earliest first, but no more than the last 20."""
         names = sorted(name for name in self.objects.names("") if ATTEMPT.fullmatch(name))
+        self.left_out = max(0, len(names) - _MAX_ATTEMPTS)
         return [self._attempt(name) for name in names[-_MAX_ATTEMPTS:]]
 
-    def awaited(self, budget: Budget) -> list[Attempt]:
+    def own(self, attempts: Sequence[Attempt], download: Download) -> list[Attempt]:
+        """Give the attempts of the try's application, each with its segments that are here already.
+
+        The driver may have joined these since, and deleted them.
+        """
+        return [
+            replace(attempt, sizes={**download.within(attempt.name), **attempt.sizes})
+            for attempt in filter(self.is_own, attempts)
+        ]
+
+    def awaited(self, budget: Budget, gone: Event) -> list[Attempt]:
         """Wait until the last driver has delivered all, or the budget is spent; list the attempts.
 
         A store may list a file some time after it was written, and may fail once or twice. As long
@@ -172,6 +240,7 @@ class Folder:
         failed had no driver, and so will never have an attempt.
 
         :param budget: the longest time to wait
+        :param gone: is set when nobody needs the answer any more: then the store is not asked again
         :return: all attempts, as :meth:`attempts` lists them
         :raise Exception: any error of the store's library, when the store has failed three times
         """
@@ -180,14 +249,14 @@ class Folder:
             try:
                 attempts = self.attempts()
                 waiting = budget if attempts else beginning
-                if self._is_whole(attempts) or waiting.is_spent():
+                if self._is_whole(attempts) or waiting.is_spent() or gone.is_set():
                     return attempts
             except Exception:
                 failed += 1
-                if failed == _TRIES:
+                if failed == _TRIES or gone.is_set():
                     raise
                 self.objects.forget()
-            time.sleep(min(pause, max(0.0, budget.left)))
+            gone.wait(min(pause, max(0.0, budget.left)))
             pause = min(2 * pause, _LONGEST_PAUSE_S)
 
     def _is_whole(self, attempts: list[Attempt]) -> bool:
@@ -228,12 +297,6 @@ class Folder:
             why = error if isinstance(error, UnreadableError) else reason(error)
             problems.append(f"{name} cannot be read: {why}")
         return document  # type: ignore[return-value]
-
-
-def _kind_and_number(name: str) -> tuple[str, int]:
-    match = SEGMENT.fullmatch(name)
-    assert match is not None  # noqa: S101
-    return match["kind"], int(match["number"])
 
 
 _NAMED = 3  # of many things in a sentence, these are named, and the others only counted
@@ -277,30 +340,39 @@ def location_fix(url: str) -> str:
 
 
 def undelivered(
-    manifest: Manifest, attempts: Sequence[Attempt], own: Sequence[Attempt], lost: Sequence[str]
+    manifest: Manifest,
+    others: Sequence[Attempt],
+    own: Sequence[Attempt],
+    lost: Sequence[str],
+    left_out: int,
 ) -> Iterator[Degradation]:
     """Yield degradations for deliveries that are missing or belong to another application.
 
     :param manifest: the try's manifest, which has the URL of the try's folder
-    :param attempts: all attempts in the try's folder, the earliest first
+    :param others: the attempts that are not of the try's application, the earliest first
     :param own: the attempts of the try's application
     :param lost: sentences about delivered files that could not be downloaded
+    :param left_out: the number of earlier attempts at which nobody looked
     """
     url = manifest.remote
-    others = [a for a in attempts if a.start is not None and a not in own]
-    if others:
+    foreign = [attempt for attempt in others if attempt.start is not None]
+    if foreign:
         yield Degradation(
             DegradationCode.FOREIGN_EVENTS,
             scrub(
-                f"{len(others)} folder(s) in {url} are of another application than "
-                f"{manifest.application_run_id} and were left out: {_attempt_names(others)}."
+                f"{len(foreign)} folder(s) in {url} are of another application than "
+                f"{manifest.application_run_id} and were left out: {_attempt_names(foreign)}."
             ),
         )
     if not own:
         yield _nothing_delivered(manifest)
-    for attempt in attempts:
-        if attempt not in others:
-            yield from _losses(attempt, f"{url}/{attempt.name}")
+    for attempt in [*(a for a in others if a.start is None), *own]:
+        yield from _losses(attempt, f"{url}/{attempt.name}")
+    if left_out:
+        yield _incomplete(
+            f"{left_out} earlier folder(s) of drivers in {url} were left out: only the last "
+            f"{_MAX_ATTEMPTS} are looked at."
+        )
     if lost:
         yield _incomplete(
             f"Not all that was delivered to {url} could be collected. {' '.join(lost)}"
@@ -368,7 +440,7 @@ def _incomplete(sentence: str) -> Degradation:
 
 
 _FOR_LOOKING, _FOR_WAITING = 0.75, 0.5
-_CHUNK = 1024 * 1024
+_FOR_DOWNLOADING = 0.7  # the rest of the time is for joining the files
 MAX_DELIVERED_BYTES = 2 * 1024 * 1024 * 1024
 """The limit on all deliveries of a try: more than merging can read in its time, and too little to
 fill a disk."""
@@ -407,28 +479,63 @@ class Delivered(Frozen, frozen=True):
         return self.has_ended and DegradationCode.DELIVERY_INCOMPLETE not in codes
 
 
-def received(manifest: Manifest, into: Path, budget: Budget, *, waits: bool) -> Delivered:
+def followed(bundle: CaptureBundle) -> Follower | None:
+    """Begin to download what the drivers of a try deliver, while its job runs.
+
+    :param bundle: the try's bundle, whose manifest has the URL of the try's folder
+    :return: the follower, which :func:`received` has to get; None if nothing is going to be
+        delivered, or the worker cannot follow it
+    """
+    manifest = bundle.manifest
+    if not manifest.remote or bundle.path is None:
+        return None
+    folder = Folder(manifest.remote, manifest.application_run_id)
+
+    download = Download(folder.objects, bundle.path)
+
+    def look() -> Mapping[str, int]:
+        return _fitting(_places(folder.own(folder.attempts(), download), download))[0]
+
+    with suppress(RuntimeError):  # there is no thread
+        return Follower(download, look)
+    return None
+
+
+def received(
+    manifest: Manifest,
+    into: Path,
+    budget: Budget,
+    *,
+    waits: bool,
+    follower: Follower | None = None,
+) -> Delivered:
     """Replace the files of a bundle by the files that the drivers of a try delivered.
 
     :param manifest: the try's manifest, which has the URL of the try's folder
     :param into: the folder of the bundle
     :param waits: whether to wait, for up to half of the budget, until the last driver reports its
         end
+    :param follower: has downloaded some of the files already; it is stopped
     """
     folder = Folder(manifest.remote, manifest.application_run_id)
     waiting = budget.part(_FOR_WAITING) if waits else Budget(lambda: 0)
+    gone = Event()
     try:
         attempts = within_budget(
-            budget.part(_FOR_LOOKING), lambda: folder.awaited(waiting), "sparklineage-delivered"
+            budget.part(_FOR_LOOKING),
+            lambda: folder.awaited(waiting, gone),
+            "sparklineage-delivered",
         )
     except StoreError as error:
         return Delivered(_still_true(manifest), (unknown_delivery(manifest, error),))
-    own = [attempt for attempt in attempts if folder.is_own(attempt)]
-    lost = _download(folder, own, into, budget)
+    finally:
+        gone.set()
+    own, lost = _download(folder, attempts, into, budget, follower)
+    others = [attempt for attempt in attempts if not folder.is_own(attempt)]
     end = own[-1].end if own else None
     return Delivered(
         _still_true(manifest, has_ended=end is not None),
-        tuple(undelivered(manifest, attempts, own, lost)),
+        tuple(undelivered(manifest, others, own, lost, folder.left_out)),
         bool(own),
         end is not None,
         end.failed if end else "",
@@ -450,84 +557,84 @@ def _still_true(manifest: Manifest, *, has_ended: bool = False) -> tuple[Degrada
     return tuple(d for d in manifest.degradations if d.code not in outdated)
 
 
-def _download(folder: Folder, own: Sequence[Attempt], into: Path, budget: Budget) -> list[str]:
-    """Download the segments of some attempts; concatenate them to one file for each kind.
+def _download(
+    folder: Folder,
+    attempts: Sequence[Attempt],
+    into: Path,
+    budget: Budget,
+    follower: Follower | None,
+) -> tuple[list[Attempt], list[str]]:
+    """Download the segments of the try's application; join them to one file for each kind.
 
     :param folder: the reader of the try's remote folder
-    :param own: the attempts, which belong to the try's application
+    :param attempts: all attempts in the folder
     :param into: the folder of the bundle, in which these files replace ``events.ndjson`` and
         ``observations.ndjson``
-    :return: sentences about the segments that could not be downloaded
+    :param follower: has downloaded some of the segments already
+    :return: the attempts of the try's application, and sentences about the segments that could not
+        be downloaded
     """
-    sizes = {f"{a.name}/{name}": a.sizes[name] for a in own for name in a.segments()}
-    sums = accumulate(sizes.values())
-    fitting = [
-        name for name, total in zip(sizes, sums, strict=True) if total <= MAX_DELIVERED_BYTES
-    ]
-    lost: list[str] = []
-    if len(fitting) < len(sizes):
-        lost.append(f"{len(sizes) - len(fitting)} file(s) are beyond {MAX_DELIVERED_BYTES} bytes.")
-        sizes = {name: sizes[name] for name in fitting}
-    left = len(sizes)
+    download = follower.stop() if follower else Download(folder.objects, into)
+    own = folder.own(attempts, download)
     try:
-        with _work_folder(into) as work, _work_folder(into) as segments:
-            for name, segment in downloaded(folder.objects, sizes, Path(segments), budget):
-                left -= 1
-                if isinstance(segment, StoreError):
-                    lost.append(f"{name} could not be read ({segment}).")
-                    continue
-                try:
-                    _append(segment, Path(work, _file_of(name)))
-                except OSError as error:  # no space is left
-                    lost.append(f"The worker could not keep {left + 1} file(s) of it ({error}).")
-                    left = 0
-                    break
-            for file in (EVENTS, OBSERVATIONS):
-                if (whole := Path(work, file)).exists():
-                    whole.replace(into / file)
+        downloading = budget.part(_FOR_DOWNLOADING)
+        places, beyond = _fitting(_places(own, download))
+        failed = download.fetch(places, downloading)
+        if failed:  # the driver may have joined these files meanwhile
+            with suppress(StoreError):
+                again = within_budget(downloading, folder.attempts, "sparklineage-delivered")
+                if again != attempts:
+                    own = folder.own(again, download)
+                    places, beyond = _fitting(_places(own, download))
+                    failed = download.fetch(places, downloading)
+        lost = [f"{beyond} file(s) are beyond {MAX_DELIVERED_BYTES} bytes."] if beyond else []
+        unread = [f"{name} could not be read ({error})." for name, error in failed.items()]
+        if len(unread) > _NAMED:
+            unread[_NAMED:] = [f"{len(unread) - _NAMED} more file(s) could not be read either."]
+        late = len(places.keys() - download.files.keys() - failed.keys())
+        if late:
+            unread.append(
+                f"{late} of {len(places)} files could not be downloaded in time, of which the "
+                "latest were taken first; raise [sparklineage] collect_timeout."
+            )
+        return own, [*lost, *unread, *download.join(_files(own, download), budget)]
     except OSError as error:
-        return [f"The worker could not keep it ({error})."]
-    if len(lost) > _NAMED:
-        lost[_NAMED:] = [f"{len(lost) - _NAMED} more file(s) could not be read either."]
-    if left:
-        lost.append(
-            f"{left} of {len(sizes)} files could not be downloaded in time; raise [sparklineage] "
-            "collect_timeout."
-        )
-    return lost
+        return own, [f"The worker could not keep it ({error})."]
+    finally:
+        download.remove()
 
 
-def _work_folder(into: Path) -> tempfile.TemporaryDirectory[str]:
-    # Errors of the cleanup are ignored, because a download that hangs may still write to the
-    # folder.
-    return tempfile.TemporaryDirectory(prefix=".delivered-", dir=into, ignore_cleanup_errors=True)
+def _files(own: Sequence[Attempt], download: Download) -> dict[str, str]:
+    """Give the segments of some attempts in the order of their lines, each with its whole file."""
+    return {
+        f"{attempt.name}/{segment.name}": segment.file
+        for attempt in own
+        for segment in attempt.segments(download.within(attempt.name))
+    }
 
 
-def _file_of(segment: str) -> str:
-    match = SEGMENT.fullmatch(segment.rpartition("/")[2])
-    return EVENTS if match and match["kind"] == "events" else OBSERVATIONS
+def _places(own: Sequence[Attempt], download: Download) -> dict[str, int]:
+    """Give the sizes of the segments of some attempts, by name, the most important first.
 
-
-def _append(segment: Path, whole: Path) -> None:
-    """Append all the lines of a segment to a file, or none of them; then remove the segment.
-
-    :param segment: the path of the downloaded segment
-    :param whole: the path of the file; it is made if it is missing
-    :raise OSError: if the disk is full
+    These are the first of each kind, with what is said once of the whole application; then the
+    latest, because the earlier segments of a job are often of the same tables as the later ones.
     """
-    with (
-        open_regular(segment) as source,
-        os.fdopen(os.open(whole, os.O_RDWR | os.O_CREAT, 0o600), "r+b") as target,
-    ):
-        before = target.seek(0, os.SEEK_END)
-        try:
-            shutil.copyfileobj(source, target, _CHUNK)
-            target.flush()
-            end = target.tell()
-            if end > before and os.pread(target.fileno(), 1, end - 1) != b"\n":
-                target.write(b"\n")  # or two lines would become one
-                target.flush()
-        except OSError:
-            os.ftruncate(target.fileno(), before)
-            raise
-    segment.unlink()
+    firsts: list[tuple[str, int]] = []
+    others: list[tuple[str, int]] = []
+    for attempt in own:
+        kinds = set()
+        for segment in attempt.segments(download.within(attempt.name)):
+            place = f"{attempt.name}/{segment.name}", attempt.sizes[segment.name]
+            (others if segment.kind in kinds else firsts).append(place)
+            kinds.add(segment.kind)
+    return dict([*firsts, *reversed(others)])
+
+
+def _fitting(places: Mapping[str, int]) -> tuple[dict[str, int], int]:
+    """Give the places whose files are together not too large, and the number of the others."""
+    left, fitting = MAX_DELIVERED_BYTES, {}
+    for name, size in places.items():
+        if size <= left:
+            fitting[name] = size
+            left -= size
+    return fitting, len(places) - len(fitting)

@@ -8,7 +8,6 @@ import os
 import threading
 import time
 from itertools import count
-from types import SimpleNamespace
 
 import msgspec
 import pytest
@@ -17,7 +16,7 @@ from airflow_provider_sparklineage.model.budget import Budget
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.exceptions import CaptureError
 from airflow_provider_sparklineage.spark.capture import bundle as capture
-from airflow_provider_sparklineage.spark.capture import remote, remote_bundles
+from airflow_provider_sparklineage.spark.capture import download, remote, remote_bundles
 from airflow_provider_sparklineage.spark.capture.bundle import Manifest, TaskIdentity
 from airflow_provider_sparklineage.spark.capture.remote import received
 from airflow_provider_sparklineage.spark.capture.remote_bundles import fetched
@@ -53,8 +52,8 @@ def into(tmp_path):
 def clock(monkeypatch):
     """Let who waits wait no longer than it takes to say so: a pause is time that has passed."""
     clock = SleepingClock()
-    # Not `remote.time.sleep`: that is everybody's, and a thread of another test may sleep too.
-    monkeypatch.setattr(remote, "time", SimpleNamespace(sleep=clock.sleep))
+    # An event of this test alone: a thread of another test may wait, too.
+    monkeypatch.setattr(remote, "Event", lambda: SleepingEvent(clock))
     return clock
 
 
@@ -72,6 +71,18 @@ class SleepingClock:
 
     def budget(self, seconds):
         return Budget(lambda: seconds - self.now)
+
+
+class SleepingEvent(threading.Event):
+    """Waiting for it takes no time, but for that of a clock."""
+
+    def __init__(self, clock):
+        super().__init__()
+        self.clock = clock
+
+    def wait(self, seconds):
+        self.clock.sleep(seconds)
+        return self.is_set()
 
 
 def receive(into, budget=None, waits=False, manifest=MANIFEST):
@@ -468,6 +479,217 @@ def test_what_arrived_in_time_is_kept(folder, into, store):
     assert "1 of 3 files could not be downloaded in time" in messages(delivered)[0]
 
 
+def test_where_time_is_short_the_first_and_the_latest_are_kept(folder, into, store):
+    lines = [f"{n}\n" for n in range(1, 101)]
+    RemoteDriver(folder, RUN).starts().delivers("events", *lines).ends()
+    released, taken = threading.Event(), count()
+
+    def slow(method, path):
+        if method == "get_file" and next(taken) >= 20:
+            released.wait(30)
+
+    store.before = slow
+    try:
+        delivered = receive(into, budget_of(1))
+    finally:
+        released.set()
+    assert events(into).split() == ["1", *map(str, range(82, 101))]
+    assert "could not be downloaded in time, of which the latest" in messages(delivered)[0]
+
+
+def test_the_time_ends_for_thousands_of_small_parts_as_well(folder, into, store):
+    RemoteDriver(folder, RUN).starts().delivers("events", *["1\n"] * 2000).ends()
+    asked = count()
+    # Each question for the time takes a part of it, as each file does on a slow machine.
+    delivered = receive(into, Budget(lambda: 10 - next(asked) / 100))
+    assert "in time" in messages(delivered)[0]
+    assert next(asked) < 4000
+
+
+def test_a_thread_that_nobody_waits_for_does_not_ask_on(folder, into, store, clock):
+    RemoteDriver(folder, RUN).starts()
+
+    def left():
+        if clock.now and threading.current_thread() is threading.main_thread():
+            msg = "Airflow's timeout"
+            raise KeyboardInterrupt(msg)
+        return 3600.0
+
+    clock.while_asleep = lambda: time.sleep(0.05)
+    with pytest.raises(KeyboardInterrupt):
+        receive(into, Budget(left), waits=True)
+    asking = [t for t in threading.enumerate() if t.name == "sparklineage-delivered"]
+    for thread in asking:
+        thread.join(10)
+    assert not any(thread.is_alive() for thread in asking)
+
+
+def test_folders_at_which_nobody_looked_are_counted(folder, into):
+    for number in range(1, 31):
+        RemoteDriver(folder, OTHER, number).starts()
+    found = messages(receive(into))
+    assert any("10 earlier folder(s) of drivers" in message for message in found)
+
+
+# --- segments that the driver has joined ----------------------------------------------------------
+
+
+def joined(driver, first, last, lines=None, kind="events", *, stay=False):
+    """Join segments as the driver of a long job does."""
+    names = [f"{kind}-{n:05d}.ndjson" for n in range(first, last + 1)]
+    content = "".join(lines) if lines is not None else None
+    if content is None:
+        content = "".join((driver.folder / name).read_text() for name in names)
+    driver.puts(f"{kind}-{first:05d}-{last:05d}.ndjson", content)
+    if not stay:
+        for name in names:
+            (driver.folder / name).unlink()
+
+
+@pytest.mark.parametrize("stay", [True, False])
+def test_joined_segments_are_read_once(folder, into, stay):
+    lines = [f"{n}\n" for n in range(1, 11)]
+    driver = RemoteDriver(folder, RUN).starts().delivers("events", *lines)
+    joined(driver, 2, 8, stay=stay)
+    driver.ends()
+    assert receive(into).degradations == ()
+    assert events(into) == "".join(lines)
+
+
+def test_segments_that_are_joined_while_they_are_downloaded_are_read(folder, into, store):
+    lines = [f"{n}\n" for n in range(1, 11)]
+    driver = RemoteDriver(folder, RUN).starts().delivers("events", *lines).ends()
+    done = []
+
+    def join(method, path):
+        if method == "get_file" and not done:
+            done.append(path)
+            joined(driver, 2, 8)
+
+    store.before = join
+    assert receive(into).degradations == ()
+    assert events(into) == "".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("names", "expected", "gaps"),
+    [
+        (["1-3", "2-5"], "1-3", ["events 4 to 6"]),
+        (["1-6", "2-3"], "1-6", []),
+        (["3-2", "1-6"], "1-6", []),
+        (["1-1", "1-6"], "1-6", []),
+        (["2-6"], "2-6", ["events 1"]),
+    ],
+)
+def test_joined_segments_that_do_not_fit_are_left_out(folder, into, names, expected, gaps):
+    driver = RemoteDriver(folder, RUN).starts().loses("events", 6)
+    for name in names:
+        first, _, last = name.partition("-")
+        driver.puts(f"events-{int(first):05d}-{int(last):05d}.ndjson", f"{name}\n")
+    delivered = receive(into) if driver.ends() else None
+    assert events(into) == f"{expected}\n"
+    assert [m.rpartition(": ")[2].rstrip(".") for m in messages(delivered)] == gaps
+
+
+# --- while the job runs ---------------------------------------------------------------------------
+
+
+@pytest.fixture
+def follower(into, monkeypatch):
+    """Follow a job by hand."""
+    monkeypatch.setattr(download, "_FIRST_S", 3600)
+    follower = remote.followed(capture.CaptureBundle(into, MANIFEST))
+    yield follower
+    follower.stop().remove()
+
+
+def test_what_was_downloaded_while_the_job_ran_is_not_downloaded_again(
+    folder, into, store, follower
+):
+    driver = RemoteDriver(folder, RUN).starts().delivers("events", "1\n", "2\n")
+    driver.delivers("observations", "a\n")
+    follower.follow()
+    driver.delivers("events", "3\n").ends()
+    follower.follow()
+    assert store.calls["get_file"] == 4
+    delivered = received(MANIFEST, into, budget_of(60), waits=True, follower=follower)
+    assert (events(into), delivered.degradations) == ("1\n2\n3\n", ())
+    assert store.calls["get_file"] == 4
+    assert sorted(f.name for f in into.iterdir()) == ["events.ndjson", "observations.ndjson"]
+
+
+def test_segments_that_were_joined_after_they_were_downloaded_are_not_downloaded_again(
+    folder, into, store, follower
+):
+    lines = [f"{n}\n" for n in range(1, 11)]
+    driver = RemoteDriver(folder, RUN).starts().delivers("events", *lines)
+    follower.follow()
+    joined(driver, 1, 8)
+    driver.ends()
+    delivered = received(MANIFEST, into, budget_of(60), waits=True, follower=follower)
+    assert (events(into), delivered.degradations) == ("".join(lines), ())
+    assert store.calls["get_file"] == 10
+
+
+def test_segments_of_which_some_were_downloaded_before_they_were_joined_are_read_once(
+    folder, into, store, follower
+):
+    lines = [f"{n}\n" for n in range(1, 11)]
+    driver = RemoteDriver(folder, RUN).starts().delivers("events", *lines[:4])
+    follower.follow()
+    driver.delivers("events", *lines[4:])
+    joined(driver, 1, 8)
+    driver.ends()
+    delivered = received(MANIFEST, into, budget_of(60), waits=True, follower=follower)
+    assert (events(into), delivered.degradations) == ("".join(lines), ())
+
+
+def test_a_store_that_fails_while_the_job_runs_is_asked_again_when_it_has_ended(
+    folder, into, store, monkeypatch
+):
+    monkeypatch.setattr(download, "_FIRST_S", 0.01)
+    RemoteDriver(folder, RUN).starts().delivers("events", "1\n").ends()
+    asked = threading.Event()
+
+    def fail(method, path):
+        if threading.current_thread().name.startswith("sparklineage-f"):
+            asked.set()
+            raise PermissionError(errno.EACCES, "Permission denied")
+
+    store.before = fail
+    follower = remote.followed(capture.CaptureBundle(into, MANIFEST))
+    assert asked.wait(30)
+    delivered = received(MANIFEST, into, budget_of(60), waits=True, follower=follower)
+    assert (events(into), delivered.degradations) == ("1\n", ())
+
+
+@pytest.mark.parametrize("method", ["ls", "get_file"])
+def test_a_store_that_hangs_while_the_job_runs_is_left_to_itself(
+    folder, into, store, monkeypatch, method
+):
+    monkeypatch.setattr(download, "_FIRST_S", 0.01)
+    RemoteDriver(folder, RUN).starts().delivers("events", "1\n").ends()
+    hung, released = threading.Event(), threading.Event()
+
+    def hang(asked, path):
+        if asked == method and not hung.is_set():
+            hung.set()
+            released.wait(30)
+
+    store.before = hang
+    follower = remote.followed(capture.CaptureBundle(into, MANIFEST))
+    assert hung.wait(30)
+    try:
+        delivered = received(MANIFEST, into, budget_of(60), waits=True, follower=follower)
+    finally:
+        released.set()
+    assert (events(into), delivered.degradations) == ("1\n", ())
+
+
+def test_a_job_that_delivers_nothing_to_a_store_is_not_followed(into):
+    assert remote.followed(capture.CaptureBundle(into, Manifest(RUN))) is None
+
+
 def test_a_part_that_cannot_be_read_does_not_hide_the_others(folder, into, store):
     driver = RemoteDriver(folder, RUN).starts()
     driver.delivers("events", *[f"{n}\n" for n in range(8)]).ends()
@@ -500,7 +722,7 @@ def test_a_part_that_did_not_arrive_whole_is_left_out(folder, into, store):
 def test_a_full_disk_keeps_what_there_was_room_for(folder, into, monkeypatch):
     RemoteDriver(folder, RUN).starts().delivers("events", "1\n", "2\n", "3\n").ends()
     copied = count(1)
-    copy = remote.shutil.copyfileobj
+    copy = download.shutil.copyfileobj
 
     def full(source, target, size):
         if next(copied) == 2:
@@ -509,7 +731,7 @@ def test_a_full_disk_keeps_what_there_was_room_for(folder, into, monkeypatch):
             raise OSError(errno.ENOSPC, "No space left on device")
         copy(source, target, size)
 
-    monkeypatch.setattr(remote.shutil, "copyfileobj", full)
+    monkeypatch.setattr(download.shutil, "copyfileobj", full)
     delivered = receive(into)
     assert events(into) == "1\n"
     assert "could not keep 2 file(s) of it" in messages(delivered)[0]
@@ -521,9 +743,9 @@ def test_what_would_fill_the_disk_is_left_where_it_is(folder, into, store):
     driver = RemoteDriver(folder, RUN).starts().delivers("events", "1\n", "2\n", "3\n").ends()
     os.truncate(driver.folder / "events-00002.ndjson", 3 * 1024**3)  # without any data in it
     [message] = messages(receive(into))
-    assert "2 file(s) are beyond 2147483648 bytes" in message
-    assert events(into) == "1\n"
-    assert store.calls["get_file"] == 1
+    assert "1 file(s) are beyond 2147483648 bytes" in message
+    assert events(into) == "1\n3\n"
+    assert store.calls["get_file"] == 2
 
 
 def test_a_bundle_that_is_gone_is_declared(folder, tmp_path):

@@ -93,6 +93,10 @@ class FileSystem:
 
         return self.reach("rename", act)
 
+    def delete(self, path, recursive):
+        assert not recursive
+        return self.reach("delete", lambda: self.files.pop(path, None) is not None)
+
     def close(self):
         self.is_closed = True
 
@@ -109,8 +113,9 @@ class FileSystem:
 
     def lines(self, kind):
         """Give the content of all segments of a kind, in their order."""
-        found = {name: content for name, content in self.put().items() if name.startswith(kind)}
-        return b"".join(found[name] for name in sorted(found))
+        found = self.put()
+        attempt = layout.Attempt("", sizes={name: len(content) for name, content in found.items()})
+        return b"".join(found[s.name] for s in attempt.segments() if s.kind == kind)
 
 
 class Stream:
@@ -445,6 +450,98 @@ def test_a_driver_without_a_log_goes_on(driver, monkeypatch):
     driver.system.fails = failing("before create")
     assert not driver.deliver()
     assert driver.deliver()
+
+
+# --- many segments --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def joins_soon(delivery, monkeypatch):
+    monkeypatch.setattr(delivery, "_JOINED_AT", 4)
+
+
+@pytest.mark.usefixtures("joins_soon")
+def test_small_segments_are_joined_once_there_are_many(driver):
+    for n in range(1, 11):
+        driver.write("events", f"{n}\n")
+        driver.deliver()
+    driver.deliver(is_last=True)
+    put = driver.system.put()
+    assert put["events-00001-00004.ndjson"] == b"1\n2\n3\n4\n"
+    assert sorted(name for name in put if name.startswith("events")) == [
+        "events-00001-00004.ndjson",
+        "events-00005-00008.ndjson",
+        "events-00009.ndjson",
+        "events-00010.ndjson",
+    ]
+    assert json.loads(put["end.json"])["segments"]["events"] == 10
+    assert driver.system.lines("events") == driver.written("events")
+
+
+def test_a_day_of_small_batches_is_less_than_a_hundred_files(driver):
+    for n in range(3000):
+        driver.write("events", f"{n}\n")
+        driver.deliver()
+    driver.deliver(is_last=True)
+    assert len(driver.system.put()) < 120
+    assert driver.system.lines("events") == driver.written("events")
+
+
+@pytest.mark.usefixtures("joins_soon")
+def test_large_segments_stay_as_they_are(driver, monkeypatch):
+    monkeypatch.setattr(driver.module, "_SEGMENT_BYTES", 10)
+    for size in (9, 9, 1, 1, 1, 1, 9, 3, 3, 3, 3, 3):
+        driver.write("events", "x" * size + "\n")
+        driver.deliver()
+    names = [name for name in driver.system.put() if name.count("-") == 2]
+    assert names == ["events-00003-00006.ndjson", "events-00008-00009.ndjson"]
+    assert driver.system.lines("events") == driver.written("events")
+
+
+@pytest.mark.usefixtures("joins_soon")
+def test_nothing_is_joined_of_a_file_that_was_replaced(driver):
+    for n in range(1, 4):
+        driver.write("events", f"{n}\n")
+        driver.deliver()
+    (driver.folder / "events.ndjson").rename(driver.folder / "old")
+    for n in range(4, 8):
+        driver.write("events", f"{n}\n")
+        driver.deliver()
+    assert driver.system.lines("events") == b"1\n2\n3\n4\n5\n6\n7\n"
+    assert driver.system.put()["events-00004-00007.ndjson"] == b"4\n5\n6\n7\n"
+
+
+@pytest.mark.usefixtures("joins_soon")
+@pytest.mark.parametrize("call", ["create", "write", "close", "rename", "delete"])
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_segments_that_cannot_be_joined_stay_and_the_job_goes_on(driver, log, when, call):
+    for n in range(1, 4):
+        driver.write("events", f"{n}\n")
+        driver.deliver()
+    driver.write("events", "4\n")
+    calls = itertools.count()
+    driver.system.fails = lambda c: (
+        failing(f"{when} {call}")(c) if call == "delete" or next(calls) >= 8 else None
+    )
+    driver.deliver()
+    driver.system.fails = lambda _: None
+    for n in range(5, 8):
+        driver.write("events", f"{n}\n")
+        assert driver.deliver()
+    assert driver.deliver(is_last=True)
+    assert driver.system.lines("events") == driver.written("events")
+    assert json.loads(driver.system.put()["end.json"])["errors"] == []
+    assert log() == []
+
+
+@pytest.mark.usefixtures("joins_soon")
+def test_at_the_end_of_the_job_nothing_is_joined(driver):
+    for n in range(1, 4):
+        driver.write("events", f"{n}\n")
+        driver.deliver()
+    driver.write("events", "4\n")
+    driver.deliver(is_last=True)
+    assert "events-00004.ndjson" in driver.system.put()
 
 
 # --- the thread -----------------------------------------------------------------------------------

@@ -55,6 +55,7 @@ def say(text):
 
 
 _SEGMENT_BYTES = 8 * 1024 * 1024  # a segment is longer only if its first line is longer
+_JOINED_AT = 64  # a worker asks for each segment by itself, so an old job's are joined
 
 
 class Segments:
@@ -76,11 +77,15 @@ class Segments:
         self._file = file
         self._at = 0
         self._identity = None
+        self._unjoined = []  # (number, first byte, byte after the last) of delivered segments
 
     @property
     def name(self):
         """The file name of the pending segment, such as ``events-00001.ndjson``."""
-        return f"{self.kind}-{self.delivered + 1:05d}.ndjson"
+        return self._name(self.delivered + 1)
+
+    def _name(self, *numbers):
+        return f"{self.kind}-{'-'.join(f'{number:05d}' for number in numbers)}.ndjson"
 
     def take(self):
         """Read new lines of the file as the pending segment, unless a segment is pending already.
@@ -94,8 +99,35 @@ class Segments:
 
     def put(self):
         """Note that the pending segment is delivered."""
-        self.pending = b""
         self.delivered += 1
+        self._unjoined.append((self.delivered, self._at - len(self.pending), self._at))
+        self.pending = b""
+
+    def joined(self):
+        """Join the oldest delivered segments that are not joined yet, if these are many.
+
+        Each segment is joined once at most: this method forgets the segments that it gives.
+
+        :return: the name of the joined segment, its content, and the names of the segments that it
+            takes the place of; None if there is nothing to join
+        """
+        if len(self._unjoined) < _JOINED_AT:
+            return None
+        begin = self._unjoined[0][1]
+        found = [s for s in self._unjoined if s[2] - begin <= _SEGMENT_BYTES]
+        del self._unjoined[: max(1, len(found))]
+        if len(found) < 2:  # the first is a large one
+            return None
+        end = found[-1][2]
+        with open(self._file, "rb") as file:
+            if self._identity != _identity(file):
+                return None
+            file.seek(begin)
+            content = file.read(end - begin)
+        if len(content) < end - begin:
+            return None
+        numbers = [number for number, _, _ in found]
+        return self._name(numbers[0], numbers[-1]), content, list(map(self._name, numbers))
 
     def left(self):
         """Describe the bytes after the file's last line end, which are in no segment.
@@ -111,10 +143,10 @@ class Segments:
         if not os.path.exists(self._file):  # nothing was written yet
             return b""
         with open(self._file, "rb") as file:
-            status = os.fstat(file.fileno())
-            identity = (status.st_dev, status.st_ino)
-            if identity != self._identity or status.st_size < self._at:
+            identity = _identity(file)
+            if identity != self._identity or os.fstat(file.fileno()).st_size < self._at:
                 self._at = 0  # the file was replaced by another file, whose lines are all new
+                self._unjoined = []
             self._identity = identity
             file.seek(self._at)
             found = b""
@@ -124,6 +156,11 @@ class Segments:
                 end = found.rfind(b"\n") + 1
                 if end or not more:
                     return found[:end]
+
+
+def _identity(file):
+    status = os.fstat(file.fileno())
+    return status.st_dev, status.st_ino
 
 
 _MASK = "007"  # the worker reads and removes the files, maybe as another user of the same group
@@ -178,6 +215,10 @@ class RemoteFolder:
                 message = f"{name}.part cannot be renamed"
                 raise OSError(message)
         self.has_worked = True
+
+    def remove(self, name):
+        """Delete a file of the folder."""
+        self._connected().delete(self._path(name), False)
 
     @staticmethod
     def _write(file_system, path, content):
@@ -395,6 +436,8 @@ class Delivery:
                 self._put_new()
             if is_last:
                 self._end = self._end_of(begun)
+            else:
+                self._join()
         if self._end is not None:  # the last file: a repeated call puts only this file again
             self._remote.put("end.json", json.dumps(self._end).encode())
 
@@ -414,6 +457,22 @@ class Delivery:
             while segments.take():
                 self._remote.put(segments.name, segments.pending)
                 segments.put()
+
+    def _join(self):
+        """Replace many small segments by one, which has the same lines.
+
+        If that fails, they are left as they are: a worker reads lines that it finds twice once.
+        """
+        for segments in self._files:
+            with suppress(Exception):
+                found = segments.joined()
+                if found is not None:
+                    name, content, parts = found
+                    self._remote.put(name, content)
+                    for part in parts:
+                        if self._ending.is_set():  # the job waits for the last delivery
+                            break
+                        self._remote.remove(part)
 
     def _recovered(self):
         """Record the failed deliveries after a later one has succeeded.

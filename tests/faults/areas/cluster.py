@@ -1,0 +1,174 @@
+"""A driver in a cluster: it delivers to a store, or sends to the worker, and others disturb it."""
+
+from __future__ import annotations
+
+import json
+
+from tests.faults.registry import Area
+
+AREA = Area(
+    "Drivers in a cluster",
+    "A driver in a cluster delivers its captured files to a store, or sends its events to the "
+    "worker. Everything that is refused on this way, or does not arrive, is counted.",
+)
+fault = AREA.fault
+
+_EVENTS = """
+import contextlib, socket, time, urllib.request
+texts = [value for pair in files.values() for value in pair[1:]]
+given = dict(conf)
+for line in "".join(texts).splitlines():
+    key, _, value = line.partition("=" if "=" in line else " ")
+    given[key.strip().replace(chr(92), "")] = value.strip().replace(chr(92), "")
+url = given.get(prefix + "url", "")
+host, port = url.removeprefix("http://").split(":") if url else ("", "0")
+held = []
+def connect(text=b"P"):
+    held.append(socket.create_connection((host, int(port)), timeout=20))
+    with contextlib.suppress(OSError):
+        held[-1].sendall(text)
+def send(event, **headers):
+    request = urllib.request.Request(url + given[prefix + "endpoint"], event)
+    request.add_header("Authorization", "Bearer " + given[prefix + "auth.apiKey"])
+    for name, text in headers.items():
+        request.add_header(name.replace("_", "-"), text)
+    with contextlib.suppress(urllib.error.HTTPError):
+        urllib.request.urlopen(request, timeout=20).close()
+def events():
+    run_id = conf["spark.openlineage.applicationRunId"].encode()
+    text = pathlib.Path(script["recorded"]).read_bytes()
+    return text.replace(script["recorded_as"].encode(), run_id).splitlines()
+"""
+
+
+def _sends(bench, code):
+    """Let the job of a driver without Python run code, in which ``send`` and ``connect`` send."""
+    extra = json.dumps({"deploy-mode": "cluster"})
+    bench.connect("spark_default", conn_type="spark", host="yarn", extra=extra)
+    bench.set("capture_endpoint", "127.0.0.1")
+    bench.arguments |= {"application": "job.jar", "java_class": "Totals", "durable": False}
+    recorded = bench.folder / "recorded.ndjson"
+    recorded.write_bytes(bench.events)
+    body = "\n".join(f"    {line}" for line in code.splitlines())
+    bench.job |= {"code": f"{_EVENTS}\nif url:\n{body}", "recorded": str(recorded)}
+
+
+_ALL = "[send(event) for event in events()]"
+
+for name, before in {
+    "Sixteen programs drip a byte on the worker's port, and never end their requests": (
+        "[connect() for _ in range(16)]"
+    ),
+    "A hundred connections to the worker's port send nothing": "[connect(b'') for _ in range(100)]",
+    "A program speaks TLS to the worker's port": (
+        "connect(bytes.fromhex('16030100c8010000c40303') + bytes(200) + b'\\r\\n')"
+    ),
+    "A program asks the worker's port for a page": "connect(b'GET / HTTP/1.1\\r\\n\\r\\n')",
+    "A request to the worker's port has a header of a megabyte": (
+        "connect(b'POST / HTTP/1.1\\r\\na: ' + bytes(1 << 20) + b'\\r\\n\\r\\n')"
+    ),
+    "A driver of another try sends its events to the worker": (
+        "connect(b'POST /api/v1/lineage HTTP/1.1\\r\\nAuthorization: Bearer another\\r\\n\\r\\n')"
+    ),
+}.items():
+    fault(name, "delivery_incomplete", "observer_unavailable")(
+        lambda bench, before=before: _sends(bench, f"{before}\n{_ALL}")
+    )
+
+
+@fault("The connection breaks in the middle of an event", "delivery_incomplete", "no_events")
+def _(bench):
+    head = (
+        "b'POST /api/v1/lineage HTTP/1.1\\r\\nContent-Length: 9999\\r\\nAuthorization: Bearer ' "
+        "+ given[prefix + 'auth.apiKey'].encode() + b'\\r\\n\\r\\n{'"
+    )
+    _sends(bench, f"connect({head})\nheld[-1].close()\n{_ALL}")
+
+
+for name, headers in {
+    "Events are sent in chunks": "Transfer_Encoding='chunked'",
+    "Events are sent compressed": "Content_Encoding='gzip'",
+}.items():
+    fault(name, "delivery_incomplete", "observer_unavailable")(
+        lambda bench, headers=headers: _sends(bench, f"send(b'{{}}', {headers})\n{_ALL}")
+    )
+
+
+# --- files that are delivered ---------------------------------------------------------------------
+
+
+def _delivers(bench, after="", before="", **how):
+    """Let the job of a Python driver deliver; code may change what is there before and after."""
+    extra = json.dumps({"deploy-mode": "cluster"})
+    bench.connect("spark_default", conn_type="spark", host="yarn", extra=extra)
+    bench.set("capture_location", f"file://{bench.captures}")
+    bench.arguments |= {"durable": False}
+    given = ", ".join(f"{key}={value!r}" for key, value in how.items())
+    code = (
+        "from tests.remote_driver import RemoteDriver, deliver",
+        'remote = pathlib.Path(conf["spark.sparklineage.deliver"].removeprefix("file://"))',
+        *before.splitlines(),
+        f"deliver(conf, {given})",
+        "own = next(d for d in remote.iterdir() if (d / 'end.json').exists())",
+        *after.splitlines(),
+    )
+    body = "\n".join(f"    {line}" for line in code)
+    bench.job["code"] = f"if 'spark.sparklineage.deliver' in conf:\n{body}"
+
+
+_OTHERS = "[RemoteDriver(remote, 'another', n).starts() for n in range({first}, {last})]"
+
+
+@fault("A driver in a cluster delivers each line by itself")
+def _(bench):
+    _delivers(bench, lines_each=1)
+
+
+@fault("A driver has joined its segments, and could not delete those that it has joined")
+def _(bench):
+    _delivers(
+        bench,
+        "names = sorted(own.glob('events-*'))\n"
+        "whole = b''.join(n.read_bytes() for n in names)\n"
+        "(own / f'events-00001-{len(names):05d}.ndjson').write_bytes(whole)",
+    )
+
+
+@fault("A segment of a driver is missing", "delivery_incomplete")
+def _(bench):
+    bench.set("collect_timeout", 4)
+    _delivers(bench, "(own / 'observations-00001.ndjson').unlink()", lines_each=1)
+
+
+@fault("A segment of a driver has a name that no driver gives", "delivery_incomplete")
+def _(bench):
+    bench.set("collect_timeout", 4)
+    _delivers(bench, "(own / 'events-00001.ndjson').rename(own / 'events-00001-00001.ndjson')")
+
+
+@fault("Another application delivers to the folder of the try", "foreign_events")
+def _(bench):
+    _delivers(bench, before=_OTHERS.format(first=2, last=3))
+
+
+@fault(
+    "Thirty other applications have delivered to the folder of the try since",
+    "delivery_incomplete",
+    "driver_elsewhere",
+    "foreign_events",
+)
+def _(bench):
+    _delivers(bench, before=_OTHERS.format(first=2, last=32))
+    bench.set("collect_timeout", 4)
+
+
+@fault("The driver is killed before it has reported its end", "delivery_incomplete")
+def _(bench):
+    _delivers(bench, "(own / 'end.json').unlink()")
+    bench.set("collect_timeout", 4)
+
+
+@fault("The file with which a driver begins is garbage", "delivery_incomplete", "driver_elsewhere")
+def _(bench):
+    _delivers(bench, "(own / 'start.json').write_text('{')")
+    bench.set("collect_timeout", 4)
