@@ -616,7 +616,7 @@ def _files(own: Sequence[Attempt], download: Download) -> dict[str, str]:
 def _places(own: Sequence[Attempt], download: Download) -> dict[str, int]:
     """Give the sizes of the segments of some attempts, by name, the most important first.
 
-    These are the first of each kind, with what is said once of the whole application; then the
+    These are the first of each kind, which describe the application as a whole; then the
     latest, because the earlier segments of a job are often of the same tables as the later ones.
     """
     firsts: list[tuple[str, int]] = []

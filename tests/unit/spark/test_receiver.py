@@ -280,7 +280,7 @@ def test_an_event_that_drips_does_not_hold_up_the_others(receiver, events, monke
         pytest.param("POST / HTTP/9.9\r\n\r\n", id="a later version"),
     ],
 )
-def test_a_request_of_another_program_is_counted_and_told_nothing(receiver, text):
+def test_a_request_of_another_program_is_counted_and_learns_nothing(receiver, text):
     with begun(receiver, "") as connection:
         with contextlib.suppress(OSError):  # it is refused before all of it was sent
             connection.sendall(text.encode("latin-1"))
