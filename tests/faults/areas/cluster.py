@@ -32,7 +32,7 @@ def send(event, **headers):
     request.add_header("Authorization", "Bearer " + given[prefix + "auth.apiKey"])
     for name, text in headers.items():
         request.add_header(name.replace("_", "-"), text)
-    with contextlib.suppress(urllib.error.HTTPError):
+    with contextlib.suppress(OSError):
         urllib.request.urlopen(request, timeout=20).close()
 def events():
     run_id = conf["spark.openlineage.applicationRunId"].encode()
