@@ -79,6 +79,7 @@ class Bench:
         self._interrupt: Callable[[Any], object] | None = None
         self._is_running = folder / "is-running"
         self._expected: dict[str, Callable[[], object]] = {}
+        self._spared_s = 0.0
 
     def _made(self, name: str) -> Path:
         made = self.folder / name
@@ -116,6 +117,13 @@ class Bench:
         """Replace something by its dotted name; below our package if it begins with a dot."""
         prefix = "airflow_provider_sparklineage" if name.startswith(".") else ""
         self.monkeypatch.setattr(prefix + name, value)
+
+    def shorten(self, name: str, seconds: float) -> None:
+        """Shorten a limit of time that this fault uses up; the row has the time of the real one."""
+        owner, _, attribute = name.rpartition(".")
+        module = importlib.import_module(f"airflow_provider_sparklineage{owner}")
+        self._spared_s += getattr(module, attribute) - seconds
+        self.patch(name, seconds)
 
     def breaks(self, name: str, error: BaseException | None = None) -> None:
         """Let a function raise."""
@@ -215,6 +223,7 @@ class Bench:
             time.sleep(0.05)
         broken = tuple(what for what, holds in self._expected.items() if not holds())
         warned = "\n".join(log)
+        seconds += self._spared_s
         return Run(
             outcome, seconds, _codes(sent), _datasets(sent), warned, tuple(sorted(left)), broken
         )
@@ -302,8 +311,12 @@ class Bench:
     def _is_kept(self, path: Path) -> bool:
         """Whether a path is for later tasks: the capture location, or in the cache of jars."""
         cache = self.home / ".cache" / "sparklineage"
-        kept = (self._default_captures, cache.parent, cache, cache / ownership.LOCK_FILE)
-        return path in kept or path.suffix == ".failed"
+        kept = (self._default_captures, cache.parent, cache)
+        is_of_cache = path.name.startswith(ownership.LOCK_FILE) or path.suffix in (
+            ".failed",
+            ".jar",
+        )
+        return path in kept or (path.parent == cache and is_of_cache)
 
     def _described(self, name: str) -> str:
         name = name.removeprefix(f"{self._default_captures.name}/")

@@ -30,7 +30,8 @@ How to read the tables:
   sentence on what happened and what to do ([all codes](limits.md)). *Nothing is lost* means that
   the event has the same datasets, partitions and columns as without the fault. *In the log*: there
   is no event to have it, and the task's log has a warning.
-- **seconds more** than Airflow's own operator takes under the same fault, rounded up.
+- **seconds more** than Airflow's own operator takes under the same fault, rounded up. A limit of
+  time that a fault uses up is shortened to try it, and the page has the time of the real one.
 - **left behind**: what outlives the task. A capture bundle of a try that failed or whose lineage
   is incomplete is kept for you to look at, and deleted after `capture_retention` days.
 """

@@ -122,12 +122,15 @@ class Lock:
             self._handle = None
 
 
-def acquire_lock(folder: Path, wait_s: float = 0.0, *, make: bool = True) -> Lock | None:
+def acquire_lock(
+    folder: Path, wait_s: float = 0.0, *, make: bool = True, name: str = LOCK_FILE
+) -> Lock | None:
     """Lock a folder for this process.
 
     :param wait_s: the time to wait, in seconds, for another process that holds the lock
     :param make: whether to make a missing lock file; False if another process may be removing the
         folder, because the new file would then be left behind
+    :param name: the name of the lock file; a folder may have several locks
     :return: None if another process still holds the lock
     :raise OSError: if the lock file does not exist or cannot be made, or the file system has no
         locks
@@ -135,7 +138,7 @@ def acquire_lock(folder: Path, wait_s: float = 0.0, *, make: bool = True) -> Loc
     ends = time.monotonic() + wait_s
     # O_NOFOLLOW: others that may write to the folder must not choose the locked file by a link.
     flags = os.O_RDWR | os.O_NOFOLLOW | (os.O_CREAT if make else 0)
-    handle = os.open(folder / LOCK_FILE, flags, 0o600)
+    handle = os.open(folder / name, flags, 0o600)
     lock = Lock(handle)
     try:
         # The lock is polled, because waiting in flock() itself has no limit.

@@ -3,7 +3,9 @@
 A jar is fetched only on request: by ``sparklineage fetch-listener``, or in a task if
 ``[sparklineage] fetch_listener`` allows it. A jar appears in the cache as a whole, with the pinned
 digest, or not at all. If several processes need a jar, one of them fetches it and the others wait.
-Both fetching and waiting have a time limit, which is shorter for a task.
+Both fetching and waiting have a time limit, which is shorter for a task. If a process holds the
+lock of the cache for longer than that, it hangs, or is slow: then one other process fetches the jar
+too, without waiting.
 """
 
 from __future__ import annotations
@@ -37,9 +39,14 @@ SILENCE_S = 60  # a download fails if no byte arrives for this time
 LIMIT_S = 600
 """The time limit of a fetch, and of waiting for another process's fetch. The jar has 43 MB, and the
 mirror may be slow."""
-TASK_LIMIT_S = 120
-"""The shorter limit for a fetch in a task, because a job waits for it."""
+TASK_LIMIT_S = 30
+"""The shorter limit for a fetch in a task, because a job waits for it: 43 MB at 1.5 MB/s."""
+_SECOND_LOCK_FILE = ".lock-2"
 _CHUNK = 1 << 20
+
+
+class BusyCacheError(ListenerError):
+    """Raised when the fetch of another process has not ended in time; it may still succeed."""
 
 
 def cache_folder(env: Mapping[str, str] = os.environ) -> Path:
@@ -122,7 +129,8 @@ def fetch(
         own
     :return: the path of the jar in the cache
     :raise ListenerError: if there is no listener for this Scala version, the jar cannot be fetched,
-        its digest is wrong, or the cache cannot be written
+        its digest is wrong, or the cache cannot be written; a :exc:`BusyCacheError` if the fetch of
+        another process takes too long
     """
     if scala not in PINS:
         problem = f"There is no listener for Scala {scala}."
@@ -231,23 +239,31 @@ def _to_disk(path: Path) -> None:
 
 @contextlib.contextmanager
 def _alone(folder: Path, limit_s: float, progress: Progress) -> Iterator[bool]:
-    """Hold the lock of the cache, and give whether this process had to wait for it.
+    """Hold a lock of the cache, and give whether this process had to wait for it.
+
+    The time of the first lock's file is the time at which the present holder took it. As long as
+    that is less than ``limit_s`` ago, other processes wait for the holder. After that, one of them
+    takes the second lock and goes on next to the holder.
 
     :param folder: the folder of the cache
-    :param limit_s: the time to wait for another process, in seconds
-    :param progress: is called with a line of text if this process has to wait
-    :raise ListenerError: if another process does not release the lock in time
+    :param limit_s: the time that a holder may take, in seconds
+    :param progress: is called with a line of text if another process holds the lock
+    :raise BusyCacheError: if other processes hold both locks, or the holder takes too long
     """
-    lock = ownership.acquire_lock(folder)
-    has_waited = lock is None
-    if has_waited:
+    lock, has_waited = ownership.acquire_lock(folder), False
+    if lock is not None:
+        with contextlib.suppress(OSError):
+            os.utime(folder / ownership.LOCK_FILE, follow_symlinks=False)
+    # abs(): a time in the future is that of a wrong clock, and must not make tasks wait.
+    elif (held_s := abs(time.time() - (folder / ownership.LOCK_FILE).lstat().st_mtime)) < limit_s:
         progress("Another process is filling the cache; waiting for it …")
-        lock = ownership.acquire_lock(folder, limit_s)
+        lock, has_waited = ownership.acquire_lock(folder, limit_s - held_s), True
+    else:
+        progress("Another process has been filling the cache for long; fetching as well …")
+        lock = ownership.acquire_lock(folder, name=_SECOND_LOCK_FILE)
     if lock is None:
-        problem = (
-            f"Another process has been filling the cache {folder} for {limit_s / 60:.0f} minutes."
-        )
-        raise ListenerError(problem, "If it hangs, end it, and run `sparklineage fetch-listener`.")
+        problem = f"Another process has been filling the cache {folder} for {limit_s:.0f} s."
+        raise BusyCacheError(problem, "If it hangs, end it, and run `sparklineage fetch-listener`.")
     try:
         yield has_waited
     finally:

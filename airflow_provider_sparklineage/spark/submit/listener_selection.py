@@ -409,6 +409,8 @@ def fetch_for(
         )
     try:
         return fetching.fetch(spark.scala, fetcher, env, progress, limit_s=limit_s)
+    except fetching.BusyCacheError:  # no failure: the next task may find the jar, or fetch it
+        raise
     except ListenerError as error:
         # A process that waited for another process's fetch does not know why that fetch failed. The
         # other process has noted the reason already, so it is not replaced.

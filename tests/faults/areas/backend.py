@@ -107,8 +107,9 @@ def _(bench):
     "The archive never answers",
     warns="is not in the archive",
     leaves=("thread sparklineage-archive",),
+    within=15,
 )
 def _(bench):
-    bench.patch(".operators.attempt.publish.ARCHIVE_TIMEOUT_S", 0.3)
+    bench.shorten(".operators.attempt.publish.ARCHIVE_TIMEOUT_S", 0.3)
     bench.patch(".event.archive.Archive._store", bench.hang)
     bench.set("archive_url", f"file://{bench.home}/archive")

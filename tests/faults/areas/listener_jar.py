@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import errno
+import hashlib
+import os
+import shutil
+import time
 
 from airflow_provider_sparklineage.spark.capture import ownership
-from airflow_provider_sparklineage.spark.submit import fetching
+from airflow_provider_sparklineage.spark.submit import fetching, listener
 from tests.faults.bench import raising
 from tests.faults.registry import Area
 from tests.unit.listener_jars import listener_jar, other_jar, with_a_damaged_class
@@ -79,28 +83,89 @@ def _(bench):
         file.truncate(40_000_000)
 
 
+def _held(bench, name=ownership.LOCK_FILE):
+    """Let another process hold a lock of the cache."""
+    bench.unset("listener_jar")
+    bench.set("fetch_listener", True)
+    bench.patch(".spark.submit.commands.java_feature_version", lambda _: 17)
+    fetching.cache_folder().mkdir(parents=True, exist_ok=True)
+    held = ownership.acquire_lock(fetching.cache_folder(), name=name)
+    bench.resources.callback(held.release)
+    return fetching.cache_folder() / name
+
+
 @fault(
-    "Another process holds the cache for ever, and the task may fetch",
+    "Another process has just taken the cache, and holds it for ever; the task may fetch",
+    "listener_unavailable",
+    within=40,
+)
+def _(bench):
+    bench.shorten(".spark.submit.fetching.TASK_LIMIT_S", 0.5)
+    _held(bench)
+
+
+@fault("Another process has held the cache for hours, and the task may fetch")
+def _(bench):
+    at = time.time() - 7200
+    os.utime(_held(bench), (at, at))
+    digest = hashlib.sha256(bench.spark.jar.read_bytes()).hexdigest()
+    bench.monkeypatch.setitem(listener.PINS, "2.13", digest)
+    _fetches(bench, lambda work: shutil.copyfile(bench.spark.jar, work / "fetched.jar"))
+
+
+@fault(
+    "Two other processes have held the cache for hours, and the task may fetch",
     "listener_unavailable",
 )
 def _(bench):
+    at = time.time() - 7200
+    os.utime(_held(bench), (at, at))
+    _held(bench, ".lock-2")
+
+
+@fault("A lock of the cache is from a clock of the future, and the task may fetch")
+def _(bench):
+    at = time.time() + 1e9
+    os.utime(_held(bench), (at, at))
+    digest = hashlib.sha256(bench.spark.jar.read_bytes()).hexdigest()
+    bench.monkeypatch.setitem(listener.PINS, "2.13", digest)
+    _fetches(bench, lambda work: shutil.copyfile(bench.spark.jar, work / "fetched.jar"))
+
+
+@fault("The lock of the cache is a folder, and the task may fetch", "listener_unavailable")
+def _(bench):
+    _fetches(bench, raising(ZeroDivisionError()))
+    (fetching.cache_folder() / ownership.LOCK_FILE).mkdir(parents=True)
+
+
+@fault("The cached listener is a pipe", "listener_unavailable")
+def _(bench):
     bench.unset("listener_jar")
-    bench.set("fetch_listener", True)
-    bench.patch(".spark.submit.fetching.TASK_LIMIT_S", 0.5)
-    bench.patch(".spark.submit.commands.java_feature_version", lambda _: 17)
     fetching.cache_folder().mkdir(parents=True)
-    held = ownership.acquire_lock(fetching.cache_folder())
-    bench.resources.callback(held.release)
+    os.mkfifo(fetching.cached("2.13"))
+
+
+@fault("The listener's jar is a pipe", "listener_unavailable")
+def _(bench):
+    bench.spark.jar.unlink()
+    os.mkfifo(bench.spark.jar)
+
+
+@fault("An extension of the listener is a pipe", "extension_unavailable")
+def _(bench):
+    os.mkfifo(bench.home / "shop.jar")
+    bench.lineage["listener_extensions"] = [str(bench.home / "shop.jar")]
 
 
 @fault(
     "Spark's resolver hangs, and the task may fetch",
     "listener_unavailable",
+    within=40,
 )
 def _(bench):
     bench.unset("listener_jar")
     bench.set("fetch_listener", True)
-    bench.patch(".spark.submit.fetching.TASK_LIMIT_S", 0.5)
+    bench.shorten(".spark.submit.fetching.TASK_LIMIT_S", 0.5)
     bench.patch(".spark.submit.commands.java_feature_version", lambda _: 17)
     binary = bench.spark.home / "bin" / "spark-submit"  # which is not the one that runs the job
     binary.parent.mkdir()

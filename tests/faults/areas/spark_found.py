@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 
 from tests.faults.registry import Area
@@ -57,15 +58,26 @@ def _(bench):
     _script(bench, "sys.exit(7)")
 
 
-@fault("`spark-submit --version` hangs", NO_LISTENER)
+@fault("`spark-submit --version` hangs", NO_LISTENER, within=30)
 def _(bench):
-    bench.patch(".spark.submit.commands.TASK_VERSION_TIMEOUT_S", 0.5)
+    bench.shorten(".spark.submit.commands.TASK_VERSION_TIMEOUT_S", 0.5)
     _script(bench, "time.sleep(60)")
 
 
 @fault("`spark-submit --version` prints bytes that are no text", NO_LISTENER)
 def _(bench):
     _script(bench, "sys.stdout.buffer.write(b'\\xff' * 9999); sys.exit(0)")
+
+
+@fault("Spark's file RELEASE is a pipe, and `spark-submit --version` prints nothing", NO_LISTENER)
+def _(bench):
+    _script(bench, "sys.exit(0)")
+    os.mkfifo(bench.spark.home / "RELEASE")
+
+
+@fault("spark-defaults.conf is a pipe")
+def _(bench):
+    os.mkfifo(bench.spark.home / "conf" / "spark-defaults.conf")
 
 
 @fault("spark-defaults.conf is a folder", "injection_failed")

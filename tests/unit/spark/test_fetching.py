@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import fcntl
 import gzip
 import hashlib
@@ -275,6 +276,67 @@ def test_who_waits_for_one_that_hangs_goes_on_without(env):
         fcntl.flock(lock, fcntl.LOCK_EX)
         with pytest.raises(ListenerError, match=r"has been filling the cache .* fetch-"):
             fetching.fetch("2.13", lambda _: pytest.fail("two fetch"), env, limit_s=0.3)
+
+
+@contextlib.contextmanager
+def held(folder, name=".lock", seconds_ago=0.0):
+    """Hold a lock of the cache, as another process does that took it so long ago."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / name).open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        at = time.time() - seconds_ago
+        os.utime(folder / name, (at, at))
+        yield
+
+
+@pytest.mark.parametrize("seconds_ago", [31, 86400, -86400], ids=["just", "a day", "tomorrow"])
+def test_who_finds_a_lock_that_is_held_for_long_fetches_as_well_at_once(env, given, seconds_ago):
+    with held(fetching.cache_folder(env), seconds_ago=seconds_ago):
+        begun = time.monotonic()
+        fetching.fetch("2.13", fetching.from_location(str(given)), env, limit_s=30)
+        assert time.monotonic() - begun < 5
+    assert fetching.is_cached("2.13", env)
+
+
+def test_no_more_than_one_fetches_next_to_a_lock_that_is_held_for_long(env):
+    folder = fetching.cache_folder(env)
+    with held(folder, seconds_ago=31), held(folder, ".lock-2"):
+        begun = time.monotonic()
+        with pytest.raises(fetching.BusyCacheError, match="has been filling the cache"):
+            fetching.fetch("2.13", lambda _: pytest.fail("three fetch"), env, limit_s=30)
+        assert time.monotonic() - begun < 5
+
+
+def test_the_time_of_the_lock_is_that_of_its_present_holder(env, given):
+    with held(fetching.cache_folder(env), seconds_ago=86400):
+        pass
+
+    def fetcher(work):
+        assert time.time() - (work.parent / ".lock").stat().st_mtime < 5
+        return fetching.from_location(str(given))(work)
+
+    fetching.fetch("2.13", fetcher, env)
+
+
+def test_a_task_never_waits_longer_than_half_a_minute_for_the_cache():
+    assert fetching.TASK_LIMIT_S <= 30
+
+
+def test_that_the_cache_is_held_is_not_noted_as_a_failure(env, tmp_path, monkeypatch):
+    env |= a_spark(tmp_path, "sleep 60") | {"PATH": os.environ["PATH"]}
+    monkeypatch.setattr(fetching, "TASK_LIMIT_S", 0.3)
+    with held(fetching.cache_folder(env)), pytest.raises(fetching.BusyCacheError):
+        listener_selection.fetch_for(SPARK, "spark-submit", env, in_task=True)
+    assert fetching.recent_failure("2.13", env) is None
+
+
+def test_a_pipe_in_the_cache_is_no_jar_and_is_replaced(env, given):
+    jar = fetching.cached("2.13", env)
+    jar.parent.mkdir(parents=True)
+    os.mkfifo(jar)
+    assert fetching.cache_problem("2.13", env) == "cannot be read (it is no regular file)"
+    fetching.fetch("2.13", fetching.from_location(str(given)), env)
+    assert jar.read_bytes() == CONTENT
 
 
 def test_without_java_the_resolver_is_not_started(env, tmp_path):
