@@ -9,7 +9,7 @@ pushed.
 from __future__ import annotations
 
 import tempfile
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from datetime import datetime
 from itertools import chain, starmap
 from pathlib import Path
@@ -25,7 +25,14 @@ from msgspec.structs import replace
 from sqlalchemy import and_, select
 
 from airflow_provider_sparklineage.cli import commands
-from airflow_provider_sparklineage.cli.sender import Choice, Sender, followed, planned, summary
+from airflow_provider_sparklineage.cli.sender import (
+    Choice,
+    Sender,
+    alone,
+    followed,
+    planned,
+    summary,
+)
 from airflow_provider_sparklineage.event import document, sending, xcom
 from airflow_provider_sparklineage.event.archive import Archive, archive_of, name_of
 from airflow_provider_sparklineage.event.pipeline import merged_event
@@ -518,6 +525,7 @@ def _is_latest(task: capture.TaskIdentity) -> Any:
 
 _COLLECT_S = 600.0  # the user waits, and a bundle may be large
 _ARCHIVE_S = 120.0
+_WAIT_S = 60.0  # a collect may be a task, which must not fail because another one sends events
 
 
 def collect(args: argparse.Namespace) -> int:
@@ -527,18 +535,19 @@ def collect(args: argparse.Namespace) -> int:
         budget = Deadline().part(_COLLECT_S)
         mask_connections()
         choice = BundleChoice(args.run, args.dag or "", args.task or "")
-        bundles = find_bundles(resolved.capture_location, choice, budget)
         with tempfile.TemporaryDirectory(prefix="sparklineage-") as work:
             # If no archive is configured, a temporary archive holds the events while they are sent,
             # because the sender reads events from an archive, by their names in it.
             own = Archive(f"file://{work}/archive", is_default=True)
             archive = archive_of(resolved, _ARCHIVE_S) or own
             collecting = Collector(resolved, archive, budget)
-            events = collecting.events(bundles, Path(work), now=args.now, again=args.again)
-            if args.dry_run:
-                collecting.plan(events)
-            elif events:
-                collecting.collect(events)
+            with nullcontext() if args.dry_run else alone(archive, _WAIT_S):
+                bundles = find_bundles(resolved.capture_location, choice, budget)
+                events = collecting.events(bundles, Path(work), now=args.now, again=args.again)
+                if args.dry_run:
+                    collecting.plan(events)
+                elif events:
+                    collecting.collect(events)
     if not bundles:
         commands.say("There is nothing to collect.")
     for line in collecting.lines:

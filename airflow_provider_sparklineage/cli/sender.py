@@ -8,9 +8,10 @@ held in memory.
 from __future__ import annotations
 
 import re
-from contextlib import suppress
+import time
+from contextlib import contextmanager, nullcontext, suppress
 from datetime import UTC, datetime, timedelta
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -19,18 +20,21 @@ from airflow.providers.openlineage.plugins.adapter import OpenLineageAdapter
 from airflow_provider_sparklineage.cli import commands
 from airflow_provider_sparklineage.event import sending
 from airflow_provider_sparklineage.event.archive import archive_of
+from airflow_provider_sparklineage.history.store import Folder, Lock, Remote, local_path
 from airflow_provider_sparklineage.hooks import sources
 from airflow_provider_sparklineage.model import exceptions
 from airflow_provider_sparklineage.operators.masking import masked_message, redacted
 from airflow_provider_sparklineage.settings import resolution
 from airflow_provider_sparklineage.settings.connection import is_converted
+from airflow_provider_sparklineage.storage.bounded import within
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from airflow_provider_sparklineage.event.archive import Archive, Entry
     from airflow_provider_sparklineage.event.document import Event
+    from airflow_provider_sparklineage.history.store import Files, Owner
     from airflow_provider_sparklineage.model.representation import Adaptation
 
 
@@ -321,6 +325,69 @@ class Sender:
         commands.note(f"sparklineage: {masked_message(problem)}")
 
 
+# --- one process at a time ------------------------------------------------------------------------
+
+
+_LOCK = "=sending"  # differs from each DAG's folder, where "=" is encoded
+_LOOK_S = 1.0
+
+
+@contextmanager
+def alone(archive: Archive, wait_s: float | None = None) -> Iterator[None]:
+    """Hold the archive's lock, so that no other process sends the same events at the same time.
+
+    The lock of a process that has ended, or has not moved for five minutes, is taken over. If the
+    archive cannot be written, the events are sent without a lock, and a note says so.
+
+    :param wait_s: seconds to wait for another process, after which the events are sent all the
+        same; None refuses them at once
+    :raise ArchiveError: if another process holds the lock, and ``wait_s`` is None
+    """
+    path = local_path(archive.url)
+    if path is not None and not path.is_dir():
+        yield  # nobody has an event of it to send
+        return
+    files: Files = Remote(archive.url) if path is None else Folder(path)
+    lock = Lock(files, partial(datetime.now, UTC), _LOCK, _is_sending)
+    problem = _taken(lock, archive, time.monotonic() + (wait_s or 0.0))
+    if problem is not None:
+        if wait_s is None and isinstance(problem, exceptions.ArchiveError):
+            raise problem
+        commands.note(
+            f"note: The events are sent without a lock ({masked_message(str(problem))}), so "
+            "another process may send the same events now."
+        )
+    try:
+        yield
+    finally:
+        if problem is None:
+            with suppress(Exception):
+                within(archive.timeout_s, lambda: lock.__exit__(None), "sparklineage-archive")
+
+
+def _taken(lock: Lock, archive: Archive, until: float) -> Exception | None:
+    """Take a lock; give the error if that is not possible until a time of the monotonic clock."""
+    while True:
+        try:
+            within(archive.timeout_s, lock.__enter__, "sparklineage-archive")
+        except exceptions.ArchiveError as error:
+            if time.monotonic() >= until:
+                return error
+            time.sleep(_LOOK_S)
+        except Exception as error:  # each store's library raises errors of its own
+            return error
+        else:
+            return None
+
+
+def _is_sending(owner: Owner | None) -> exceptions.ArchiveError:
+    by = f", by {owner}" if owner else ""
+    problem = f"Events of this archive are being sent already{by}."
+    return exceptions.ArchiveError(
+        problem, "Wait for it; if it does not move for five minutes, the next one takes its place."
+    )
+
+
 # --- the command ----------------------------------------------------------------------------------
 
 
@@ -340,13 +407,15 @@ def resend(args: argparse.Namespace) -> int:
                 "See [sparklineage] archive_url.",
             )
         ids = args.dag_id or "", args.task_id or "", args.run_id or ""
-        chosen = choose(archive, ids, since)
-        if args.dry_run or not chosen.events:
-            lines, is_done = planned(chosen), True
-        else:
-            sender = Sender(archive, resolved.adaptation)
-            sender.send(chosen)
-            lines, is_done = [summary(len(sender.sent), len(chosen.events))], sender.is_done
+        # Chosen under the lock: another process may have sent the events until it is released.
+        with nullcontext() if args.dry_run else alone(archive):
+            chosen = choose(archive, ids, since)
+            if args.dry_run or not chosen.events:
+                lines, is_done = planned(chosen), True
+            else:
+                sender = Sender(archive, resolved.adaptation)
+                sender.send(chosen)
+                lines, is_done = [summary(len(sender.sent), len(chosen.events))], sender.is_done
     for line in lines:
         commands.say(line)
     return 0 if is_done and not chosen.skipped else 1

@@ -40,7 +40,8 @@ from msgspec import Struct
 
 from airflow_provider_sparklineage.history.tables import VERSION
 from airflow_provider_sparklineage.model.credentials import scrub
-from airflow_provider_sparklineage.model.exceptions import HistoryError
+from airflow_provider_sparklineage.model.exceptions import HistoryError, SparkLineageError
+from airflow_provider_sparklineage.model.rule_files import open_regular
 from airflow_provider_sparklineage.model.texts import some
 from airflow_provider_sparklineage.storage.bounded import reason
 from airflow_provider_sparklineage.storage.objects import Objects
@@ -241,7 +242,8 @@ class Folder:
 
     def read(self, name: str) -> bytes:
         """Give the content of a file; raises :exc:`FileNotFoundError` if the file is absent."""
-        return (self.root / name).read_bytes()
+        with open_regular(self.root / name) as file:
+            return file.read()
 
     def write(self, name: str, content: bytes) -> None:
         """Write a file, or replace it; no reader sees only a part of the new content.
@@ -272,8 +274,9 @@ class Folder:
         shutil.move(file, target)
 
     def local(self, name: str) -> Path:
-        """Give the path of a file of the store."""
-        return self.root / name
+        """Give the path of a file of the store; raises :exc:`OSError` if it cannot be opened."""
+        with open_regular(self.root / name):  # or an engine would wait for the writer of a pipe
+            return self.root / name
 
     def names(self, folder: str) -> list[str]:
         """List the names in a folder; [] if the folder is absent."""
@@ -412,8 +415,21 @@ class Owner(Struct, frozen=True):
         return f"{known}{since}, last seen {_time_text(self.at)} UTC"
 
 
+def _held(owner: Owner | None) -> HistoryError:
+    who = f", by {owner}" if owner else ""
+    return HistoryError(f"The history is being built already{who}.", _WAIT)
+
+
+def _time_text(time: datetime) -> str:
+    return f"{time:%Y-%m-%d %H:%M:%S}"
+
+
 class Lock:
     """The right to write to a store, for one writer at a time; a context manager.
+
+    :param name: name of the lock's file
+    :param held: makes the error for a lock that another process holds, of the owner of the lock if
+        that is known
 
     On a disk, the lock file is created by a link, which fails if the file exists. S3 can write a
     file on the condition that it does not exist. On other object stores, two builds that start at
@@ -424,15 +440,23 @@ class Lock:
     :meth:`check` raises then.
     """
 
-    def __init__(self, files: Files, now: Callable[[], datetime]) -> None:
+    def __init__(
+        self,
+        files: Files,
+        now: Callable[[], datetime],
+        name: str = LOCK,
+        held: Callable[[Owner | None], SparkLineageError] = _held,
+    ) -> None:
         self._files = files
         self._now = now
+        self._name = name
+        self._held = held
         self._token = uuid.uuid4().hex
         self._since = now()
         self._ended = threading.Event()
 
     def __enter__(self) -> Self:
-        self._take(LOCK)
+        self._take(self._name)
         threading.Thread(target=self._renew, daemon=True, name="sparklineage-history").start()
         return self
 
@@ -440,7 +464,7 @@ class Lock:
         self._ended.set()
         with suppress(OSError, HistoryError):
             self.check()
-            self._files.remove(LOCK)
+            self._files.remove(self._name)
 
     def check(self) -> None:
         """Check that this build still has the lock.
@@ -467,25 +491,25 @@ class Lock:
             return
         owner = self._owner(name)
         if owner is None or not owner.is_gone(self._now()):
-            raise _held(owner)
+            raise self._held(owner)
         above = f"{name}.{owner.token}"
         self._take(above)
         try:
             if self._owner(name) != owner:
-                raise _held(self._owner(name))
+                raise self._held(self._owner(name))
             self._files.write(name, self._text())
         finally:
             self._files.remove(above)
 
     def _renew(self) -> None:
         while not self._ended.wait(_RENEWED_S):
-            with suppress(OSError):
+            with suppress(OSError, HistoryError):
                 if not self._is_mine():
                     return
-                self._files.write(LOCK, self._text())
+                self._files.write(self._name, self._text())
 
     def _is_mine(self) -> bool:
-        owner = self._owner(LOCK)
+        owner = self._owner(self._name)
         return owner is not None and owner.token == self._token
 
     def _owner(self, name: str) -> Owner | None:
@@ -493,11 +517,16 @@ class Lock:
 
         If the file cannot be parsed, the owner is :data:`_NOBODY`, whose time is so old that the
         lock is stale.
+
+        :raise HistoryError: if the file cannot be read, so that its owner is not known
         """
         try:
             text = self._files.read(name)
         except FileNotFoundError:
             return None
+        except OSError as error:
+            problem = f"The lock {name} cannot be read ({reason(error)})."
+            raise HistoryError(problem, "If it is no file, remove it.") from error
         try:
             return msgspec.json.decode(text, type=Owner)
         except msgspec.MsgspecError:
@@ -511,15 +540,6 @@ class Lock:
 
 _NOBODY = Owner("", 0, "unreadable", datetime.min.replace(tzinfo=UTC))
 """The owner of a lock file that cannot be parsed."""
-
-
-def _held(owner: Owner | None) -> HistoryError:
-    who = f", by {owner}" if owner else ""
-    return HistoryError(f"The history is being built already{who}.", _WAIT)
-
-
-def _time_text(time: datetime) -> str:
-    return f"{time:%Y-%m-%d %H:%M:%S}"
 
 
 _utc_now = partial(datetime.now, UTC)

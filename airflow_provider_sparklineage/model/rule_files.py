@@ -11,8 +11,9 @@ import os
 import re
 import stat
 from difflib import get_close_matches
+from io import BufferedReader, FileIO
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Any, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeAlias, TypeVar
 
 import msgspec
 import yaml
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 _CHUNK = 1024 * 1024
 
 
-def open_regular(path: Path) -> IO[bytes]:
+def open_regular(path: Path) -> BufferedReader:
     """Open a regular file for reading, without waiting.
 
     :raise OSError: if the file cannot be opened, or is not regular; ``strerror`` is the reason
@@ -38,7 +39,7 @@ def open_regular(path: Path) -> IO[bytes]:
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
         raise OSError(errno.EINVAL, "it is no regular file", str(path))
-    return os.fdopen(handle, "rb", _CHUNK)
+    return BufferedReader(FileIO(handle), _CHUNK)
 
 
 # --- YAML to plain documents, and the lines of their values ---------------------------------------

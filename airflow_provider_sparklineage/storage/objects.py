@@ -17,6 +17,7 @@ from threading import Event
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from airflow_provider_sparklineage.model.rule_files import open_regular
 from airflow_provider_sparklineage.model.terms import Frozen
 from airflow_provider_sparklineage.storage import hdfs
 from airflow_provider_sparklineage.storage.bounded import (
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 # copies it.
 _OBJECT_STORES = ("s3", "s3a", "gs", "gcs", "abfs", "abfss", "az")
 _CREATING = ("s3", "s3a")  # stores where a conditional write is known to work
+_LOCAL = ("file", "local")
 _FOLDER_MODE, _FILE_MODE = 0o770, 0o660  # the driver's user is another user of the same group
 
 
@@ -104,6 +106,9 @@ class Objects(Frozen, frozen=True):
     def read(self, name: str, at_most: int | None = None) -> bytes:
         """Give the content of the file ``name``, or the first ``at_most`` bytes of it."""
         store, place = self._place(name)
+        if self._scheme in _LOCAL:  # opening a pipe would wait for a process that writes to it
+            with open_regular(Path(place)) as file:
+                return file.read(-1 if at_most is None else at_most)
         content: bytes = store.cat_file(place, end=at_most)
         return content
 

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import json
+import os
+import socket
+import subprocess
+import time
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
+import msgspec
 import pytest
 from airflow.providers.openlineage.plugins.listener import get_openlineage_listener
 
 from airflow_provider_sparklineage import cli
 from airflow_provider_sparklineage.cli import sender
 from airflow_provider_sparklineage.event.document import Written
+from airflow_provider_sparklineage.history.store import Folder, Owner
 from airflow_provider_sparklineage.spark.capture.bundle import TaskIdentity
+from tests.history.test_special_files import KINDS
 from tests.loopback import Handler, serving
 
 pytestmark = pytest.mark.airflow
@@ -336,3 +343,80 @@ def test_the_bar_comes_to_its_end(backend, keep, resend, monkeypatch):
     assert total == 3
     assert reached == sorted(reached)
     assert reached[-1] == 3
+
+
+# --- several at once ------------------------------------------------------------------------------
+
+
+def test_of_two_at_once_one_sends_and_the_other_is_refused(
+    backend, archive, keep, resend, monkeypatch
+):
+    event = keep(1)
+    others = []
+    arrived = _Backend.post
+
+    def post(self):
+        others.append(resend())
+        arrived(self)
+
+    monkeypatch.setattr(_Backend, "post", post)
+    assert resend()[0] == 0
+    assert sent(backend) == pair(event)
+    assert [code for code, _, _ in others] == [1, 1]
+    assert all("being sent already, by process" in err for _, _, err in others)
+    monkeypatch.setattr(_Backend, "post", arrived)
+    assert resend() == (0, "There is nothing to send.\n", "")
+
+
+def test_a_lock_that_a_killed_process_has_left_is_taken_over(backend, archive, keep, resend):
+    event = keep(1)
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    owner = Owner(socket.gethostname(), ended.pid, "killed", datetime.now(UTC))
+    Folder(archive._store().root).write(sender._LOCK, msgspec.json.encode(owner))
+    assert resend()[0] == 0
+    assert sent(backend) == pair(event)
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir], ids=["pipe", "folder"])
+def test_what_is_in_the_place_of_the_lock_does_not_keep_events_back(
+    backend, archive, keep, resend, make
+):
+    event = keep(1)
+    make(archive._store().root / sender._LOCK)
+    code, _, err = resend()
+    assert (code, sent(backend)) == (0, pair(event))
+    assert "sent without a lock" in err
+
+
+def test_two_collectors_wait_for_each_other_and_do_not_fail(archive, keep, capsys):
+    keep(1)
+    with sender.alone(archive):
+        begun = time.monotonic()
+        with sender.alone(archive, 0.5):
+            assert time.monotonic() - begun > 0.5
+    assert "sent without a lock" in capsys.readouterr().err
+    with sender.alone(archive, 0.5):
+        pass
+    assert capsys.readouterr().err == ""
+
+
+# --- what is in the place of an event -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("is_mark", [False, True], ids=["event", "mark"])
+def test_what_is_in_the_place_of_an_event_does_not_keep_the_others_back(
+    backend, archive, keep, resend, kind, is_mark
+):
+    keep(2)
+    last = keep(1)
+    first = unsent(archive)[1]
+    file = archive._store().root / (f"=unsent/{first}" if is_mark else f"{first}.json")
+    file.unlink()
+    KINDS[kind](file)
+    begun = time.monotonic()
+    code, _, err = resend()
+    assert time.monotonic() - begun < 20
+    assert sent(backend)[-2:] == pair(last)
+    assert is_mark or (code == 1 and "is skipped" in err)

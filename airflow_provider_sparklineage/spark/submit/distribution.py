@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import javaproperties
 
 from airflow_provider_sparklineage.model.exceptions import ListenerError
+from airflow_provider_sparklineage.model.rule_files import open_regular
 from airflow_provider_sparklineage.model.terms import Frozen
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ _TRIMMED = "".join(chr(code) for code in range(0x21) if chr(code) not in "\r\n")
 
 _CORE_JAR = re.compile(r"spark-core_(?P<scala>\d\.\d+)-(?P<spark>\d+\.\d+\.\d+.*)\.jar")
 _SCALA_JAR = re.compile(r"scala-library-(?P<scala>\d\.\d+)\..*\.jar")
+_RELEASE_BYTES = 4096
 _RELEASE = re.compile(r"Spark (?P<spark>\d+\.\d+\.\d+\S*)")
 _DECLARED = re.compile(
     r"(?P<spark>\d+\.\d+(?:\.\d+\S*?)?)(?:[-_ ]scala-?(?P<scala>\d\.\d+))?", re.IGNORECASE
@@ -124,7 +126,8 @@ def _at(home: Path) -> SparkDistribution | None:
             return SparkDistribution(home, match["spark"], match["scala"])
     release = home / "RELEASE"
     try:
-        versions = _RELEASE.match(release.read_text(encoding="utf-8", errors="replace"))
+        with open_regular(release) as file:
+            versions = _RELEASE.match(file.read(_RELEASE_BYTES).decode(errors="replace"))
     except OSError:
         return None
     for name in names:

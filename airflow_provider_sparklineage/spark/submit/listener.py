@@ -17,6 +17,7 @@ import zlib
 from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.model.exceptions import ListenerError
+from airflow_provider_sparklineage.model.rule_files import open_regular
 from airflow_provider_sparklineage.model.terms import Frozen
 
 if TYPE_CHECKING:
@@ -194,9 +195,9 @@ def read_jar(path: Path) -> Identity:
 def digest_of(jar: Path) -> str:
     """Give the SHA-256 digest of a file, in hex.
 
-    :raise OSError: if the file cannot be read
+    :raise OSError: if the file cannot be read, or is a pipe or another special file
     """
-    with jar.open("rb") as content:
+    with open_regular(jar) as content:
         return hashlib.file_digest(content, "sha256").hexdigest()
 
 
@@ -226,7 +227,7 @@ _ENTRY = re.compile(rb"PK\x01\x02.{42}" + re.escape(_LISTENER_ENTRY.encode()), r
 def holds_listener(path: Path) -> bool:
     """Whether a file is a jar that contains the listener's class; False if it cannot be read."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             size = file.seek(0, os.SEEK_END)
             file.seek(max(0, size - _MAX_COMMENT - _END_RECORD.size))
             tail = file.read()
