@@ -323,7 +323,8 @@ def refused(capture: Capture, error: Exception) -> Capture:
         raise error
     capture.own_files.stop_listening()
     log.debug("Injecting the listener failed.", exc_info=error)
-    code = _REFUSALS.get(type(error), DegradationCode.INJECTION_FAILED)
+    codes = (_REFUSALS[kind] for kind in type(error).__mro__ if kind in _REFUSALS)
+    code = next(codes, DegradationCode.INJECTION_FAILED)
     known = isinstance(error, SparkLineageError)
     return capture.degraded(code, str(error) if known else f"{type(error).__name__}: {error}")
 
