@@ -123,10 +123,15 @@ def _facts(
     :param has_observer: whether an observer saw any dataset; if not, no dataset is described as
         "not seen by the observer"
     """
-    parts = list(_parts(dataset))
+    is_removal = entry is not None and entry.accessed == "removed" and not entry.failed
+    parts = [] if is_removal else list(_parts(dataset))
     yield from parts
-    if entry and not parts and (accessed := _accessed(entry)):
+    if entry and not parts and not is_removal and (accessed := _accessed(entry)):
         yield accessed
+    if removed := dataset.partitions.removed:
+        yield f"removed: {removed.summary}"
+    elif is_removal:
+        yield "all data removed"
     if entry and entry.planned:
         yield f"{entry.planned} only planned"
     written = dataset.of_side.output_statistics
@@ -220,10 +225,11 @@ def _how(entry: model.Checked, verb: str) -> str:
 
 
 def _difference(entry: model.Checked) -> str:
-    """Describe a dataset's partitions: expected, observed, planned, unexpected and missing ones."""
+    """Describe the partitions of a dataset by their kinds: expected, observed, removed, missing."""
     extents = {
         "expected": entry.expected,
-        "observed": entry.observed,
+        "observed": None if entry.accessed == "removed" else entry.observed,
+        "removed": entry.removed,
         "planned": entry.planned,
         "unexpected": entry.unexpected,
         "missing": entry.missing,

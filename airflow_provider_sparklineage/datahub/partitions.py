@@ -187,7 +187,12 @@ class Access(Frozen, frozen=True, dict=True):
 
     @cached_property
     def summary(self) -> str:
-        """Describe the accessed part in a few words; empty if the event does not show it."""
+        """Describe the accessed part in a few words; empty if the event does not show it.
+
+        It is empty for a write that only removed data.
+        """
+        if self._extent == "removed":
+            return ""
         if self.is_counted:
             return plain(self.dataset.partitions.summary or "")
         if self.check and self.check.observed and self.check.observed.count:
@@ -206,7 +211,7 @@ class Access(Frozen, frozen=True, dict=True):
         :return: only :data:`WHOLE` if the whole dataset was accessed; only :data:`NOT_KNOWN` if the
             event does not show which part was; [] if nothing was accessed
         """
-        if self._extent == "none":
+        if self._extent in ("none", "removed"):
             return []
         names = dict.fromkeys(self.named)
         if names and len(names) <= most:
@@ -215,6 +220,19 @@ class Access(Frozen, frozen=True, dict=True):
         if is_part and self.summary:
             return [Part(self.summary, "QUERY")]
         return [WHOLE if self._is_whole else NOT_KNOWN]
+
+    def removed(self, most: int = MAX_PARTITIONS) -> list[Part]:
+        """Give the parts that a write emptied, in the form of :meth:`parts`."""
+        if self.side is Side.READ:
+            return []
+        removed = self.dataset.partitions.removed
+        if removed is None:
+            return [WHOLE] if self._extent == "removed" else []
+        named = (one.identifier or str(_partition(one)) for one in removed.partitions or ())
+        names = dict.fromkeys(scrub_name(stored(name)) for name in named)
+        if names and len(names) <= most:
+            return [Part(name, "PARTITION") for name in names]
+        return [Part(plain(removed.summary or ""), "QUERY")] if removed.summary else []
 
     @property
     def _is_whole(self) -> bool:
@@ -305,6 +323,7 @@ def expectation(access: Access) -> dict[str, str]:
 # ``lifecycleStateChange``                   ``CREATE``, ``DROP``, ``ALTER``; OVERWRITE is
 #                                            ``INSERT``, RENAME ``ALTER``, TRUNCATE ``DELETE``
 # neither, and rows or files were written    ``INSERT``
+# a partition was emptied                    ``DELETE``, whatever else the run did
 # none of these                              ``UNKNOWN``
 # =========================================  =====================================================
 #
@@ -338,10 +357,14 @@ def operations(subject: Subject) -> Iterator[Proposal]:
     most = min(MAX_PARTITIONS, MAX_OPERATIONS // max(1, len(subject.outputs)))
     for access in accesses(subject, Side.WRITE):
         parts = access.parts(most) if access.is_of_this_run else []
-        for part in parts:
+        removed = access.removed(most) if access.is_of_this_run else []
+        for part in (*parts, *removed):
             if (access.dataset.urn, part) not in done:
                 done.add((access.dataset.urn, part))
-                aspect = _operation(subject, access, part, statement, is_all=len(parts) == 1)
+                is_all = len(parts) == 1 and part in parts
+                aspect = _operation(subject, access, part, statement, is_all=is_all)
+                if part in removed:
+                    aspect |= {"operationType": "DELETE"}
                 yield Proposal(access.dataset.urn, "operation", aspect)
 
 

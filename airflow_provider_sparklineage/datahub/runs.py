@@ -417,6 +417,7 @@ def _access_properties(access: Access) -> dict[str, str]:
     witness = stored((access.seen and access.seen.witness) or "")
     part = {
         "partitions": access.summary,
+        "removed": ", ".join(one.partition for one in access.removed(1)),
         "condition": access.condition if access.condition != access.summary else "",
         "lifecycle": access.dataset.lifecycle,
         "reported by": witness or ("" if access.is_of_this_run else "nobody, but the last run"),

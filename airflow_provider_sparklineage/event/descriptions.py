@@ -90,8 +90,17 @@ class Descriptions:
         """
         phrases = [
             f"{verb} {some(parts, _MAX_DATASETS)}"
-            for side, verb in ((Side.WRITE, "wrote"), (Side.READ, "read"))
-            if (parts := [self._with_part(side, name) for name in self._known[side]])
+            for side, verb, is_removal in (
+                *((Side.WRITE, "wrote", False), (Side.WRITE, "removed from", True)),
+                (Side.READ, "read", False),
+            )
+            if (
+                parts := [
+                    self._with_part(side, name)
+                    for name in self._known[side]
+                    if (self._accessed(side, name) == "removed") is is_removal
+                ]
+            )
         ] or ["no read or write was seen"]
         phrases += [f"{key}: {some(parts, _MAX_DATASETS)}" for key, parts in self._mismatches()]
         if any(entry.code in _INCOMPLETE for entry in self._event.capture.degradations or ()):
@@ -151,7 +160,9 @@ class Descriptions:
         return known
 
     def _output(self, output: Dataset) -> str:
-        text = self._sentence(Side.WRITE, output.dataset_name, "written")
+        is_removal = self._accessed(Side.WRITE, output.dataset_name) == "removed"
+        verb = "removed" if is_removal else "written"
+        text = self._sentence(Side.WRITE, output.dataset_name, verb)
         every = {one.dataset_name for one in output.column_lineage.sources}
         sources = self._known[Side.READ].keys() & every
         read = [self._with_part(Side.READ, name) for name in sorted(sources)]
@@ -167,11 +178,11 @@ class Descriptions:
 
         :param side: whether the run read or wrote the dataset
         :param name: the dataset
-        :param verb: ``read`` or ``written``
+        :param verb: ``read``, ``written`` or ``removed``
         """
         part_of = self._part(side, name)
         by = f"by {self._event.job.name}, {self._when}"
-        if self._is_unknown(side, name):
+        if self._accessed(side, name) == "unknown":
             return f"{verb.capitalize()} {by}; {_UNKNOWN}"
         return f"{part_of} {verb} {by}" if part_of else f"{verb.capitalize()} {by}"
 
@@ -182,12 +193,13 @@ class Descriptions:
         return f"{at:%Y-%m-%d %H:%M} UTC{failed}"
 
     def _with_part(self, side: Side, name: DatasetName) -> str:
-        part_of = f"({_UNKNOWN})" if self._is_unknown(side, name) else self._part(side, name)
+        is_unknown = self._accessed(side, name) == "unknown"
+        part_of = f"({_UNKNOWN})" if is_unknown else self._part(side, name)
         return f"{self._names[name]} {part_of}".rstrip()
 
-    def _is_unknown(self, side: Side, name: DatasetName) -> bool:
+    def _accessed(self, side: Side, name: DatasetName) -> str:
         entry = self._entries.get((side, name)) or self._accesses.get((side, name))
-        return entry is not None and entry.accessed == "unknown"
+        return (entry and entry.accessed) or ""
 
     def _part(self, side: Side, name: DatasetName) -> str:
         """Name the accessed part of a dataset; empty if it was all of it, or is not listed.

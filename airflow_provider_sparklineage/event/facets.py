@@ -25,6 +25,7 @@ from airflow_provider_sparklineage.event import model
 from airflow_provider_sparklineage.event.document import replaced
 from airflow_provider_sparklineage.event.model import name_of
 from airflow_provider_sparklineage.expectations import Side
+from airflow_provider_sparklineage.lineage.dataset import Accessed
 from airflow_provider_sparklineage.lineage.partitions.comparison import PartitionStatus
 from airflow_provider_sparklineage.model import subset
 from airflow_provider_sparklineage.model.datasets import short_names
@@ -86,8 +87,7 @@ def _condition(condition: subset.Condition | None) -> tuple[dict[str, Any] | Non
         case subset.Description(text):
             return None, text
         case subset.Partitions(partitions):
-            named = [{"dimensions": p.as_dict(), "identifier": str(p)} for p in sorted(partitions)]
-            return {"partitions": named, "type": "partition"}, ""
+            return {"partitions": [_named(p) for p in sorted(partitions)], "type": "partition"}, ""
         case subset.Locations(locations):
             return {"locations": sorted(locations), "type": "location"}, ""
         case subset.Compare(field, comparison, value):
@@ -133,6 +133,7 @@ def partitioning_facets(dataset: LineageDataset, *, bare: bool) -> Facets:
             f"{SCHEMA_BASE}:partitions:1-0-0",
             dimensions=entries,
             **written,
+            removed=_removed(dataset),
             truncated=dataset.selected.skipped > 0,
             description=_partitioned_by(dimensions),
         )
@@ -144,6 +145,17 @@ def partitioning_facets(dataset: LineageDataset, *, bare: bool) -> Facets:
             description=_partitioned_by(dimensions),
         )
     return facets
+
+
+def _removed(dataset: LineageDataset) -> dict[str, Any] | None:
+    """Describe the partitions of an output that were emptied; None if there are none."""
+    named = [_named(one) for one in sorted(dataset.selected.removed)]
+    counted = _counted(dataset.removed or None)
+    return counted and {**counted, **({"partitions": named} if named else {})}
+
+
+def _named(partition: Partition) -> dict[str, Any]:
+    return {"dimensions": partition.as_dict(), "identifier": str(partition)}
 
 
 def _partitioned_by(dimensions: Sequence[Dimension]) -> str | None:
@@ -272,6 +284,7 @@ def _checked(dataset: LineageDataset, side: Side) -> dict[str, Any]:
             "from": None if expected is None else source_entries(expected),
             "expected": None if expected is None else _counted(expected.partitions),
             "observed": None if observed is None else _counted(observed.partitions),
+            "removed": _counted(dataset.removed or None),
             **_reservations(dataset),
             "missing": _counted(dataset.check.missing or None),
             "unexpected": _counted(dataset.check.unexpected or None),
@@ -297,7 +310,12 @@ def _reservations(dataset: LineageDataset) -> dict[str, Any]:
 def _access_text(dataset: LineageDataset, side: Side) -> str:
     if dataset.failed:
         return ", which failed"
+    removed = _counted(dataset.removed or None)
+    if removed and dataset.accessed is Accessed.REMOVED:
+        return f" {removed['summary']}"
     text = f" {dataset.selected.summary or dataset.accessed.text(side)}"
+    if removed:
+        return f"{text} (removed: {removed['summary']})"
     if not dataset.planned or dataset.subset is None:
         return text
     if dataset.planned == dataset.subset.partitions:
@@ -436,6 +454,7 @@ def _accessed(dataset: LineageDataset, side: Side) -> dict[str, Any]:
             "failed": dataset.failed or None,
             "writes": dataset.writes if dataset.writes > 1 else None,
             "planned": len(dataset.planned) or None,
+            "removed": len(dataset.removed) or None,
         }
     )
 

@@ -180,6 +180,7 @@ class Seen(Struct):
         :class:`~airflow_provider_sparklineage.model.terms.Witness`
     :param accessed: the extent of the access, e.g. ``all`` or ``part``
     :param planned: number of partitions that Spark only planned to read
+    :param removed: number of partitions that a write emptied
     """
 
     dataset: Name
@@ -187,6 +188,7 @@ class Seen(Struct):
     witness: str | None = None
     accessed: str | None = None
     planned: Count | None = None
+    removed: Count | None = None
     failed: bool | None = None
     writes: Count | None = None
 
@@ -265,6 +267,7 @@ class Checked(Struct):
     expected: Counted | None = None
     observed: Counted | None = None
     planned: Counted | None = None
+    removed: Counted | None = None
     unexpected: Counted | None = None
     missing: Counted | None = None
     failed: bool | None = None
@@ -281,6 +284,8 @@ class Checked(Struct):
             return f"{self.unreported.replace('_', ' ')} to {side}"
         if self.planned and self.observed and self.planned.count == self.observed.count:
             return "planned to read"
+        if self.accessed == "removed":
+            return "removed from"
         return "read" if side == Side.READ else "wrote"
 
     @property
@@ -414,10 +419,17 @@ class Dimension(Struct):
     transform: str | None = None
 
 
+class Removed(Counted):
+    """The partitions that a write emptied; they are listed unless they are too many."""
+
+    partitions: list[NamedPartition] | None = None
+
+
 class Partitions(Counted):
     """Dataset facet ``sparkLineage_partitions``: an output's partitioning, and its partitions."""
 
     dimensions: list[Dimension] | None = None
+    removed: Removed | None = None
 
 
 class Produced(Struct):

@@ -42,6 +42,8 @@ class Accessed(StrEnum):
     """A part, which the event describes; of a dataset without partitions, some of its files."""
     NONE = "none"
     """No partition of the dataset, or no data."""
+    REMOVED = "removed"
+    """Partitions, or all data of a dataset without partitions, were removed; none was written."""
     UNKNOWN = "unknown"
 
     def text(self, side: Side) -> str:
@@ -59,6 +61,7 @@ _TEXTS = {
     Accessed.ALL: "all of it",
     Accessed.PART: "a part of it",
     Accessed.NONE: "nothing of it",
+    Accessed.REMOVED: "all of it",
     Accessed.UNKNOWN: "partitions not known",
 }
 
@@ -86,7 +89,10 @@ class LineageDataset(DecodedFacets, Frozen, frozen=True, dict=True):
         dataset counts as written
     :param writes: of an output, the number of actions that wrote it; the output's statistics are
         the sum over these actions
-    :param is_empty: whether all accesses were observed, and none of them read or wrote data
+    :param is_empty: whether all accesses were observed, and none of them read, wrote or removed
+        data
+    :param is_emptied: whether all accesses were observed, and they left an unpartitioned output
+        without data
     :param is_of_chosen_files: whether all accesses were observed, and each was an access to chosen
         files: to files that are new to a stream, or that an option names
     """
@@ -106,12 +112,16 @@ class LineageDataset(DecodedFacets, Frozen, frozen=True, dict=True):
     failed: bool = False
     writes: int = 1
     is_empty: bool = False
+    is_emptied: bool = False
     is_of_chosen_files: bool = False
 
     @property
     def accessed(self) -> Accessed:
         """How much of the dataset was read or written."""
-        if self.is_empty or self.selected.partitions == frozenset():
+        has_written = self.selected.partitions != frozenset()
+        if self.is_emptied or (self.removed and not has_written):
+            return Accessed.REMOVED
+        if self.is_empty or not has_written:
             return Accessed.NONE
         if self.selected.condition is not None:
             return Accessed.PART
@@ -128,6 +138,11 @@ class LineageDataset(DecodedFacets, Frozen, frozen=True, dict=True):
         if not self.observed or self.subset is None or self.subset.full:
             return frozenset()
         return self.subset.planned
+
+    @property
+    def removed(self) -> frozenset[Partition]:
+        """Partitions of an output that the task emptied, and did not write again."""
+        return self.subset.removed if self.observed and self.subset is not None else frozenset()
 
     @property
     def dimensions(self) -> tuple[Dimension, ...]:

@@ -273,6 +273,8 @@ def _graded(
             observed=observed,
             subset=subset,
             is_empty=observed and ledger.observed.is_empty(side),
+            is_emptied=side is Side.WRITE
+            and (observed and subset is None and ledger.observed.is_emptied()),
             is_of_chosen_files=observed and ledger.observed.is_of_chosen_files(side),
         )
         if why:

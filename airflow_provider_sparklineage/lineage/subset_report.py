@@ -99,12 +99,11 @@ class SubsetReport:
             subset = selection.Selected()
         if subset.skipped:
             how = "read or planned to be read" if dataset.planned else _HOW[side]
-            text = (
-                f"{subset.skipped} {subset.what} of {dataset.name} were {how}, more than the event "
-                f"may name; [sparklineage] max_{subset.what} sets how many."
-            )
-            code = DegradationCode.PARTITIONS_CUT
-            self._degradations.append(Degradation(code, text, dataset.name, side=side))
+            self._note_cut(dataset, side, subset.skipped, subset.what, how)
+        if len(dataset.removed) <= self._limits.partitions:
+            subset = replace(subset, removed=dataset.removed)
+        else:
+            self._note_cut(dataset, side, len(dataset.removed), "partitions", "emptied")
         try:
             self._allowance.check(Stage.MERGING)
             check = self._check(evidence, other, static if side is Side.READ else None)
@@ -151,6 +150,21 @@ class SubsetReport:
         return comparison.reconcile(
             expected, _seen(evidence), is_on_both_sides=True, other=of_other, work=self._work
         )
+
+    def _note_cut(
+        self, dataset: LineageDataset, side: Side, count: int, what: str, how: str
+    ) -> None:
+        """Report that there are more partitions, or locations, than the event may name.
+
+        :param what: ``partitions`` or ``locations``
+        :param how: what happened to them, such as ``written``
+        """
+        text = (
+            f"{count} {what} of {dataset.name} were {how}, more than the event may name; "
+            f"[sparklineage] max_{what} sets how many."
+        )
+        code = DegradationCode.PARTITIONS_CUT
+        self._degradations.append(Degradation(code, text, dataset.name, side=side))
 
     def _note_inexact(
         self, dataset: LineageDataset, side: Side, status: comparison.PartitionStatus

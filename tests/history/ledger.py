@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 Cell = tuple[tuple[str, str], ...]
 """A partition: names of dimensions with values, sorted by name; ``()`` where there are none."""
 
-REPLACING = frozenset({"overwrite", "create", "truncate", "drop"})
-REMOVING = frozenset({"truncate", "drop"})
+REPLACING = frozenset({"overwrite", "create", "truncate", "drop", "removed"})
+REMOVING = frozenset({"truncate", "drop", "removed"})
 _READS_FIRST, _WRITES, _READS = range(3)
 
 

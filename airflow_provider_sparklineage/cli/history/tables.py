@@ -309,7 +309,7 @@ def _hop_note(hop: Document) -> str:
 INDIRECTLY = "its source is stale"
 
 _CHANGES = {"overwrite": "was rewritten", "append": "was added to", "create": "was made anew"}
-_CHANGES |= {"drop": "was dropped", "truncate": "was emptied"}
+_CHANGES |= {"drop": "was dropped", "truncate": "was emptied", "removed": "was removed"}
 
 
 def change_text(cause: Document) -> str:

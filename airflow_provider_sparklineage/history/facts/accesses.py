@@ -15,6 +15,10 @@ a dataset on one side of a run (input or output) gives the extent:
 ``unknown``    the event does not say which part; this is usual with other producers
 =============  =====================================================================================
 
+The partitions that a write emptied are rows of their own, with the mode ``removed``: each
+partition, or a range if they are more than the event may name. If all data of a dataset without
+partitions was removed, its extent is ``all``.
+
 A dataset that is created as a whole or dropped is ``all``, if the event does not say which part. If
 some partitions of a list cannot be parsed, a row ``unknown`` is added to the rows of the others.
 
@@ -90,7 +94,7 @@ def extents(
     if condition and condition.type == PARTITION and condition.partitions is not None:
         named = dict.fromkeys(map(_of_partition, condition.partitions))
         return list(named) or [Extent(NONE)]
-    if accessed == NONE or (counted and counted.count == 0):
+    if accessed in (NONE, REMOVED_MODE) or (counted and counted.count == 0):
         return [Extent(NONE)]
     if counted and counted.first:
         return [_counted(counted, condition)]
@@ -173,7 +177,7 @@ def _description_text(text: str) -> str:
 
 
 LAST_KNOWN, OTHER = "last_known", "other"
-UNKNOWN_MODE, APPEND = "unknown", "append"
+UNKNOWN_MODE, APPEND, REMOVED_MODE = "unknown", "append", "removed"
 
 _OURS = SCHEMA_BASE.removesuffix("facet")
 _OF_SPARK = "/integration/spark"
@@ -230,21 +234,35 @@ def _of_dataset(
     statistics = facets.output_statistics if is_write else facets.input_statistics
     evidence = _evidence(dataset, seen, checked, who)
     mode = _mode(dataset, evidence, who) if is_write else ""
-    parts = extents(dataset, facets, seen, checked, mode)
-    size = (statistics if len(parts) == 1 else None) or model.Statistics()
+    parts = [(part, mode) for part in extents(dataset, facets, seen, checked, mode)]
+    if removed := _removed(dataset, seen or checked) if is_write else []:
+        written = [one for one in parts if one[0].extent != NONE]
+        parts = [*written, *((part, REMOVED_MODE) for part in removed)]
+    size = (statistics if len(parts) == 1 and not removed else None) or model.Statistics()
     is_failed = bool((seen and seen.failed) or (checked and checked.failed))
     name = dataset_name(dataset.namespace, dataset.name)
-    for part in parts:
+    for part, how in parts:
         yield Access(
             side,
             *name,
             **part._asdict(),
             is_failed=is_failed,
             evidence=evidence,
-            mode=mode or None,
+            mode=how or None,
             row_count=size.rowCount,
             byte_count=size.size,
         )
+
+
+def _removed(dataset: model.Dataset, entry: model.Seen | model.Checked | None) -> list[Extent]:
+    """Give the partitions that a write emptied; all of the dataset if that has no partitions.
+
+    :param entry: the dataset's entry in this package's run facets
+    """
+    if removed := dataset.partitions.removed:
+        named = list(dict.fromkeys(map(_of_partition, removed.partitions or ())))
+        return named or [_counted(removed, None)]
+    return [Extent(ALL)] if entry and entry.accessed == REMOVED_MODE else []
 
 
 def _evidence(

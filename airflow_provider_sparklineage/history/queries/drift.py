@@ -55,6 +55,7 @@ SELECT run_id, side, namespace, name,
        count(*) FILTER (WHERE extent NOT IN ('partition', 'range', 'none')) AS others
 FROM accesses
 WHERE run_id IN (SELECT run_id FROM runs WHERE job = $task) AND NOT coalesce(is_failed, FALSE)
+  AND coalesce(mode, '') <> 'removed'
 GROUP BY run_id, side, namespace, name ORDER BY side, namespace, name
 """
 _COLUMNS = """

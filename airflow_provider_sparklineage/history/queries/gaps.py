@@ -1,5 +1,8 @@
 """Gaps: partitions that a schedule's runs should have written, and that are not there.
 
+A partition that a run removed is no gap: its data was deleted on purpose. A partition of a table
+that was dropped or truncated is one.
+
 The partitions that a run should have written are learned, like patterns: from the relation between
 the data intervals or logical dates of a task's runs and the partitions that these runs wrote. If a
 date between the first and the last run has no known run, the date follows from the step between the
@@ -68,8 +71,8 @@ SELECT cell FROM changes
 WHERE namespace = $namespace AND name = $name AND cell IS NOT NULL LIMIT 1
 """
 _CHANGES = """
-SELECT run_id, cell, extent, valid_from,
-       valid_to IS NULL AND mode NOT IN ('drop', 'truncate') AS is_there
+SELECT run_id, cell, extent, valid_from, mode = 'removed' AS is_removed,
+       valid_to IS NULL AND mode NOT IN ('drop', 'truncate', 'removed') AS is_there
 FROM changes
 WHERE namespace = $namespace AND name = $name AND extent <> 'none'
 ORDER BY valid_from
@@ -120,6 +123,9 @@ class _Partitions:
     def __init__(self, rows: Sequence[Mapping[str, Any]]) -> None:
         self.ever = {row["cell"] for row in rows if row["cell"]}
         self.cells = {row["cell"] for row in rows if row["cell"] and row["is_there"]}
+        last = {row["cell"]: row for row in rows if row["cell"]}
+        self.removed = {cell for cell, row in last.items() if row["is_removed"]}
+        """Partitions that a run removed, and that no run wrote later."""
         whole = [row["valid_from"] for row in rows if row["extent"] == "all" and row["is_there"]]
         self.whole = max(whole, default=None)
         """When a run last wrote the whole dataset, and so all partitions that were due by then."""
@@ -181,6 +187,8 @@ def _of_task(
             if wanted in kept or not (values := _values(relation, wanted)):
                 continue
             cell = str(Partition(tuple(values.items())))
+            if cell in there.removed:
+                continue
             yield Gap(
                 answers.Dataset(*dataset),
                 values,
@@ -274,6 +282,6 @@ def _by_step(dataset: DatasetName, there: _Partitions) -> Iterator[Gap]:
     numbers = sorted(int(point[0]) for point in points)
     for number in Step.of(axes.axes[0].unit, numbers).between(numbers[0], numbers[-1]):
         cell = axes.write((number,))
-        if cell not in there.cells:
+        if cell not in there.cells | there.removed:
             reason = "dropped" if cell in there.ever else "no_run"
             yield Gap(answers.Dataset(*dataset), answers.values_of(cell) or {}, cell, reason)

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 UNCERTAIN = "('declared', 'last_known')"
 """Evidence of accesses that were not observed."""
 
-REMOVING = "('truncate', 'drop')"
-REPLACING = "('overwrite', 'create', 'truncate', 'drop')"
+REMOVING = "('truncate', 'drop', 'removed')"
+REPLACING = "('overwrite', 'create', 'truncate', 'drop', 'removed')"
 
 
 RUN = ("run_id", "ended")

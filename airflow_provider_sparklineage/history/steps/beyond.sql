@@ -12,7 +12,7 @@ WITH coarse AS (
   SELECT
     namespace, name, run_id, valid_from AS happened_at, CAST(1 AS INTEGER) AS turn,
     FALSE AS is_read, TRUE AS is_certain,
-    extent = 'all' AND mode IN ('overwrite', 'create', 'truncate', 'drop') AS is_replacing,
+    extent = 'all' AND mode IN ('overwrite', 'create', 'truncate', 'drop', 'removed') AS is_replacing,
     extent, CAST(NULL AS VARCHAR) AS partition, CAST(NULL AS VARCHAR) AS cell,
     CAST(NULL AS VARCHAR) AS dims, evidence, first_partition, last_partition, valid_to,
     uncertain_from, CAST(NULL AS TIMESTAMP) AS cleared_at, CAST(NULL AS VARCHAR) AS cleared_by

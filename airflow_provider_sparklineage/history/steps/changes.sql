@@ -40,7 +40,7 @@ WITH next AS (
   SELECT
     w.*, c.covered_at, c.covered_by,
     CASE
-      WHEN w.mode IN ('truncate', 'drop') THEN w.valid_from
+      WHEN w.mode IN ('truncate', 'drop', 'removed') THEN w.valid_from
       ELSE LEAST(w.cell_at, w.all_at, c.covered_at)
     END AS valid_to,
     CASE
@@ -66,7 +66,7 @@ SELECT
   namespace, name, extent, partition, cell, dims, first_partition, last_partition, run_id, mode,
   evidence, valid_from, valid_to,
   CASE
-    WHEN mode NOT IN ('truncate', 'drop') THEN LEAST(
+    WHEN mode NOT IN ('truncate', 'drop', 'removed') THEN LEAST(
       CASE WHEN cell_at = valid_to THEN cell_by END,
       CASE WHEN all_at = valid_to THEN all_by END,
       CASE WHEN covered_at = valid_to THEN covered_by END

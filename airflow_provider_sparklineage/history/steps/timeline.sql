@@ -5,7 +5,7 @@ WITH events AS (
   SELECT
     namespace, name, extent, partition, cell, dims, evidence, run_id, valid_from AS happened_at,
     CAST(1 AS INTEGER) AS turn, FALSE AS is_read, TRUE AS is_certain,
-    mode IN ('overwrite', 'create', 'truncate', 'drop') AS is_replacing, valid_to, uncertain_from
+    mode IN ('overwrite', 'create', 'truncate', 'drop', 'removed') AS is_replacing, valid_to, uncertain_from
   FROM changes
   WHERE cell IS NOT NULL
   UNION ALL

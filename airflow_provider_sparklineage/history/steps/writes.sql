@@ -13,7 +13,7 @@ WITH counted AS (
 ), judged AS (
   SELECT
         *,
-    mode IN ('overwrite', 'create', 'truncate', 'drop') AS is_replacing
+    mode IN ('overwrite', 'create', 'truncate', 'drop', 'removed') AS is_replacing
   FROM counted
 ), ranked AS (
   SELECT

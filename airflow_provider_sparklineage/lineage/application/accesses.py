@@ -86,6 +86,8 @@ class Access(NamedTuple):
     :param chosen: of a read, whether only chosen files were read: files that are new to a stream,
         or that an option names
     :param queries: of the access of an action, the accesses that were observed during the action
+    :param removed: of an observed write, the partitions that it emptied: they have no data any
+        more; the empty partition stands for all data of a dataset that is not partitioned
     """
 
     dataset: DatasetName
@@ -104,6 +106,7 @@ class Access(NamedTuple):
     planned: bool = False
     chosen: bool = False
     queries: tuple[Access, ...] = ()
+    removed: frozenset[Partition] = frozenset()
 
 
 K = TypeVar("K")

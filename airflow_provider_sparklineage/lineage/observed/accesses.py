@@ -4,7 +4,8 @@
 :class:`ObservedAccesses` has the accesses to one dataset. The policy on their partitions, case by
 case:
 
-- A written subset is the union of the partitions of all observed writes of the application.
+- A written subset is the union of the partitions of all observed writes of the application, without
+  the partitions that a later write emptied. These are *removed*, unless they were written again.
 - A read subset is the union over all observed reads, without the partitions that the application
   itself had written before the read (*owned*): exactly the partitions from outside.
 - A read without any restriction that found only data from outside makes the subset full.
@@ -16,8 +17,8 @@ case:
   some in none, unless all of the dataset was read: an Iceberg table that was partitioned later has
   files of both kinds, and a job may write a folder anew with other partition columns, or with none.
 - Owned partitions are those that the application's writes replaced, created, or filled when the
-  partitions had no data of others. Once the application has replaced or created the full dataset,
-  every partition that it writes is owned.
+  partitions had no data of others, or that they emptied. Once the application has replaced or
+  created the full dataset, every partition that it writes is owned.
 """
 
 from __future__ import annotations
@@ -135,6 +136,7 @@ class Subset(Frozen, frozen=True):
     :param exact: whether the partitions are certain, apart from planned ones
     :param planned: partitions that were planned to be read, by queries that may have ended before
         they opened them
+    :param removed: partitions that the application emptied, and did not write again
     """
 
     dimensions: tuple[Dimension, ...]
@@ -142,6 +144,7 @@ class Subset(Frozen, frozen=True):
     full: bool = False
     exact: bool = True
     planned: frozenset[Partition] = frozenset()
+    removed: frozenset[Partition] = frozenset()
 
 
 class UnknownPartitionsError(Exception):
@@ -174,8 +177,17 @@ class ObservedAccesses:
         return bool(self._of[side])
 
     def is_empty(self, side: Side) -> bool:
-        """Whether no data was read (or written) by any of the accesses."""
-        return all(access.scope.partitions == frozenset() for access in self._of[side])
+        """Whether no data was read (or written, or removed) by any of the accesses."""
+        return all(
+            access.scope.partitions == frozenset() and not access.removed
+            for access in self._of[side]
+        )
+
+    def is_emptied(self) -> bool:
+        """Whether all data of an unpartitioned dataset was removed, and none was written later."""
+        effective = [one for one in self._of[Side.WRITE] if one.scope.partitions or one.removed]
+        last = max(effective, key=lambda one: one.started, default=None)
+        return last is not None and not last.scope.partitions and Partition() in last.removed
 
     def is_of_chosen_files(self, side: Side) -> bool:
         """Whether each read (or write) was of chosen files only (:attr:`.Access.chosen`)."""
@@ -238,6 +250,7 @@ class ObservedAccesses:
             if access.scope.partitions is None:
                 raise UnknownPartitionsError(access.why_unknown or "nobody knows which")
         partitions: set[Partition] = set()
+        removed: set[Partition] = set()
         planned: set[Partition] = set()
         full = False
         for access in sorted(accesses, key=lambda a: a.started):
@@ -246,7 +259,9 @@ class ObservedAccesses:
             except SpentError as reason:
                 raise UnknownPartitionsError(str(reason)) from reason
             if side is Side.WRITE:
-                partitions |= access.scope.partitions or frozenset()
+                written = access.scope.partitions or frozenset()
+                partitions = (partitions - access.removed) | written
+                removed = (removed | access.removed) - written
                 continue
             outside = self._outside(access)
             if access.planned:
@@ -263,12 +278,14 @@ class ObservedAccesses:
             raise UnknownPartitionsError(msg)
         if has_data_in_none or not dimensions:
             return None
+        removed.discard(Partition())  # files from before the dataset was partitioned
         return Subset(
             tuple(dimensions),
             every,
             full,
             all(access.exact for access in accesses),
             every - partitions,
+            frozenset(removed),
         )
 
     def _outside(self, read: Access) -> frozenset[Partition]:
@@ -310,7 +327,7 @@ class _OwnedPartitions:
                 self._partitions = set(write.scope.partitions or ())
             else:
                 added = write.scope.partitions if self._is_full else write.owned.partitions
-                self._partitions |= added or frozenset()
+                self._partitions |= (added or frozenset()) | write.removed
         self._seen = count
         return self._partitions
 

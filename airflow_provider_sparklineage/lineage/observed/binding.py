@@ -516,6 +516,11 @@ class _Binding:
         for dataset, layouts in self._by_dataset(_layouts(write), write.table).items():
             dimensions, partitions = self._folders.of(layouts, dataset)
             known = None if write.how == "unknown" else partitions
+            of_removed, shrunk = self._folders.of(write.removed, dataset)
+            removed: frozenset[Partition] = frozenset()
+            if known is not None and write.emptied is not None:
+                removed = (self._folders.of(write.emptied, dataset)[1] or frozenset()) - known
+                known |= (shrunk or frozenset()) - removed
             owned: frozenset[Partition] = frozenset()
             if known is not None and write.mode in _REPLACING_MODES:
                 owned = known
@@ -533,9 +538,10 @@ class _Binding:
                     Scope(partitions=known),
                     Scope(full, owned),
                     Grade.OBSERVED,
-                    dimensions=dimensions or self._folders.of(write.removed, dataset)[0],
+                    dimensions=dimensions or of_removed,
                     why_unknown=truncated(write.cut, MAX_TEXT),
                     exact=write.how != "listing",
+                    removed=removed,
                 )
             )
         bases = dict.fromkeys(layout.base for layout in _layouts(write))

@@ -77,12 +77,14 @@ class Selected(Frozen, frozen=True):
         order); None for the full dataset, or an unknown part
     :param skipped: the number of partitions or locations if they were too many to be named, else 0
     :param what: ``partitions`` or ``locations``: the kind that ``skipped`` counts
+    :param removed: the removed partitions that the event may name; empty if they are too many
     """
 
     condition: Condition | None = None
     partitions: frozenset[Partition] | None = None
     skipped: int = 0
     what: str = "partitions"
+    removed: frozenset[Partition] = frozenset()
 
     @property
     def summary(self) -> str:

@@ -56,6 +56,7 @@ const ACCESSED = new Map([
   ["all", "all of it"],
   ["part", "a part of it"],
   ["none", "nothing of it"],
+  ["removed", "all data removed"],
   ["unknown", "partitions not known"],
 ]);
 
@@ -94,6 +95,7 @@ function datasetOf(dataset, side, checks, accesses) {
     columns: fieldsOf(list(record(facets.schema).fields), ""),
     part: partOf(facets, sides) || accessed,
     partitions: partitionsOf(record(sides.subset)),
+    removed: removedOf(facets),
     facts: [...factsOf(facets, sides), ...marks],
     checks: checks.filter((c) => keyOf(record(record(c).dataset)) === key).map(checkOf),
   };
@@ -113,9 +115,19 @@ function fieldsOf(fields, prefix, depth = 0) {
 function partOf(facets, sides) {
   const subset = record(sides.subset);
   const condition = record(subset.inputCondition ?? subset.outputCondition);
-  const written = text(record(facets.sparkLineage_partitions).summary);
+  const { summary, count, removed } = record(facets.sparkLineage_partitions);
+  const written = text(summary);
   const described = text(record(sides.sparkLineage_subsetDescription).description);
-  return conditionOf(condition, written) || written || described;
+  const part = conditionOf(condition, written) || written || described;
+  const emptied = text(record(removed).summary);
+  if (!emptied) return part;
+  return count === 0 ? `removed: ${emptied}` : `${part} (removed: ${emptied})`;
+}
+
+// The partitions that a write emptied, by dimension, as far as the event names them.
+function removedOf(facets) {
+  const { partitions } = record(record(facets.sparkLineage_partitions).removed);
+  return list(partitions).map((partition) => valuesOf(record(record(partition).dimensions)));
 }
 
 // The partitions that an event names, by dimension.
@@ -185,6 +197,7 @@ function checkOf(entry) {
     ),
     observed: summary("observed"),
     planned: summary("planned"),
+    removed: summary("removed"),
     failed: entry.failed === true,
     unreported: text(entry.unreported),
     missing: summary("missing"),

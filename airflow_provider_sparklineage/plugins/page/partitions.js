@@ -25,7 +25,7 @@ export function badge(status) {
 export function partitions(model) {
   const checks = [...model.inputs, ...model.outputs].flatMap((dataset) =>
     dataset.checks
-      .filter((check) => check.expected || check.observed || check.from.length)
+      .filter((check) => check.expected || check.observed || check.removed || check.from.length)
       .map((check) => ({ dataset, check }))
   );
   // Of many those first that need a person.
@@ -94,7 +94,9 @@ function how(check, side) {
 }
 
 function observed(check, part) {
-  const cell = make("div", {}, values(check.observed || (check.status === "unobserved" ? "" : part)));
+  const seen = check.removed ? check.observed : check.observed || part;
+  const cell = make("div", {}, values(check.status === "unobserved" ? check.observed : seen));
+  if (check.removed) cell.append(make("div.facts", {}, "removed: ", values(check.removed)));
   if (check.planned) cell.append(make("div.facts", {}, "only planned: ", values(check.planned)));
   if (check.unexpected) cell.append(make("div.unexpected", {}, "not expected: ", values(check.unexpected)));
   if (check.missing) cell.append(make("div.missing", {}, "missing: ", values(check.missing)));

@@ -16,7 +16,8 @@ export function stripOf(dataset, others = []) {
   const { extents = new Map(), from = [] } = dataset.checks[0] ?? {};
   const extent = (name) => extents.get(name) ?? { count: 0, first: {}, last: {} };
   const [observed, missing, unexpected] = ["observed", "missing", "unexpected"].map(extent);
-  const axis = axisOf([...dataset.partitions, observed.last, missing.last, extent("expected").last]);
+  const { removed = [] } = dataset;
+  const axis = axisOf([...dataset.partitions, ...removed, observed.last, missing.last, extent("expected").last]);
   if (!axis) return null;
   const counts = countsOf(axis, dataset.partitions);
   if (!dataset.partitions.length && observed.count) {
@@ -40,9 +41,10 @@ export function stripOf(dataset, others = []) {
     own: new Set(counts.keys()),
     unexpected: steps("unexpected", unexpected, extra(axis, unexpected, dataset.partitions, expected)),
     missing: steps("missing", missing, lacks),
+    removed: new Set(axis.steps(removed)),
     other: new Set(axis.steps(others)),
   };
-  const latest = latestOf([...sets.own, ...sets.missing, ...sets.unexpected]);
+  const latest = latestOf([...sets.own, ...sets.missing, ...sets.unexpected, ...sets.removed]);
   if (latest === -Infinity) return null;
   const last = Math.min(latestOf([latest, ...sets.other]), latest + LATER);
   return { ...axis, first: last - SQUARES + 1, last, sets, counts, partial };
@@ -115,6 +117,7 @@ export function marksOf({ sets }, step) {
   const kinds = [];
   if (sets.unexpected.has(step)) kinds.push("unexpected");
   else if (sets.own.has(step)) kinds.push("own");
+  else if (sets.removed.has(step)) kinds.push("removed");
   if (sets.missing.has(step)) kinds.push("missing");
   if (!kinds.length) kinds.push(sets.other.has(step) ? "other" : "none");
   return kinds;

@@ -13,6 +13,7 @@ const KINDS = new Map([
   ["own", [(x) => box(x, 10), "read or written"]],
   ["unexpected", [(x) => `M${x},0.5l5.5,5.5l-5.5,5.5l-5.5,-5.5z`, "though not expected"]],
   ["missing", [(x) => `${box(x, 9)}m0,0l9,9m0,-9l-9,9`, "expected, but neither read nor written"]],
+  ["removed", [(x) => `M${x - 4.5},6h9`, "removed by this run"]],
   ["other", [(x) => box(x, 6), "by another run of this task"]],
   ["none", [(x) => box(x, 9), "not known to be read or written"]],
 ]);
@@ -25,7 +26,8 @@ export class Strips {
     this.note = make("span.note", { role: "status" });
     const has = (dataset) => stripOf(dataset) !== null;
     this.isNeeded = [...model.inputs, ...model.outputs].some(has);
-    this.legend = this.isNeeded ? legend(this.note) : "";
+    const removes = model.outputs.some(({ removed }) => removed.length);
+    this.legend = this.isNeeded ? legend(this.note, removes ? ["other"] : ["other", "removed"]) : "";
   }
 
   // The place of a dataset's strip, or "" for one without dates.
@@ -83,6 +85,7 @@ function sentenceOf(strip, step, side) {
     ["own", `${count === 1 ? "" : `${count} partitions `}${side}`],
     ["unexpected", `${side}, which was not expected`],
     ["missing", `expected, and not ${side}`],
+    ["removed", "removed"],
     ["other", `${side} by another run`],
     ["none", `not ${side}`],
   ]);
@@ -95,6 +98,7 @@ function describe(strip, places, side) {
     ["own", side],
     ["unexpected", `${side}, but not expected`],
     ["missing", `expected, but not ${side}`],
+    ["removed", "removed"],
     ["other", `${side} by other runs`],
   ]);
   const parts = [...words]
@@ -123,8 +127,8 @@ function path(kind, places) {
 }
 
 // What squares stand for; without other runs, until they are known.
-function legend(note) {
-  const kinds = [...KINDS.keys()].filter((kind) => kind !== "other");
+function legend(note, without) {
+  const kinds = [...KINDS.keys()].filter((kind) => !without.includes(kind));
   return make("p.legend.facts", {}, ...kinds.map(entryOf), note);
 }
 

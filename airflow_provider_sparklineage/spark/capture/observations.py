@@ -95,6 +95,9 @@ class WriteRecord(msgspec.Struct, frozen=True):
     table: str | None = None
     layouts: list[Layout] = []
     removed: list[Layout] = []
+    """Partitions from which files were removed, the written ones among them."""
+    emptied: list[Layout] | None = None
+    """The partitions in ``removed`` of which no file is left; None if the observer did not look."""
     shared: tuple[Values, ...] | None = None
     """Partitions that also hold files of other writers; None if the observer did not look."""
     skipped: bool = False
@@ -102,6 +105,11 @@ class WriteRecord(msgspec.Struct, frozen=True):
     time: int | None = None
     """The time of the commit, in ms since the epoch; None stands for the time of the query."""
     cut: str = ""
+
+    @property
+    def every_layout(self) -> list[Layout]:
+        """All lists of partitions of the record."""
+        return [*self.layouts, *self.removed, *(self.emptied or ())]
 
 
 class UdfRecord(msgspec.Struct, frozen=True):
@@ -293,8 +301,7 @@ class _PartitionLists:
         for scan in record.reads:
             self._share_layouts(scan.layouts or ())
         for write in record.writes:
-            self._share_layouts(write.layouts)
-            self._share_layouts(write.removed)
+            self._share_layouts(write.every_layout)
             if write.shared:
                 force_setattr(write, "shared", self._shared(write.shared))
 

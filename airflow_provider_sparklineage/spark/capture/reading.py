@@ -78,7 +78,7 @@ class Reading:
         for record in self._bundle.observations(self.observed, is_over):
             layouts = [
                 *(layout for read in record.reads for layout in read.layouts or ()),
-                *(layout for write in record.writes for layout in (*write.layouts, *write.removed)),
+                *(layout for write in record.writes for layout in write.every_layout),
             ]
             for listed in (layout.partitions for layout in layouts if layout.partitions):
                 partitions += 1 if id(listed) in lists else len(listed)  # equal ones are one object

@@ -47,7 +47,7 @@ def test_of_what_nobody_wrote_the_version_is_not_known(bound):
     assert found == [("dt=1", None)]
 
 
-@pytest.mark.parametrize("mode", ["truncate", "drop"])
+@pytest.mark.parametrize("mode", ["truncate", "drop", "removed"])
 def test_of_what_was_emptied_there_is_no_version(bound, mode):
     writers = [writer("a", 1, write("dt=1")), writer("b", 2, write("dt=1", mode=mode))]
     assert bound(read("dt=1"), *writers) == [None]

@@ -21,7 +21,7 @@ def versions(tmp_path):
     return versions
 
 
-REPLACING = ["overwrite", "create", "truncate", "drop"]
+REPLACING = ["overwrite", "create", "truncate", "drop", "removed"]
 
 
 @pytest.mark.parametrize("mode", REPLACING)
@@ -74,7 +74,7 @@ def test_what_was_replaced_before_stays_certain(versions):
     assert found == [("a", True), ("b", False), ("c", True)]
 
 
-@pytest.mark.parametrize("mode", ["truncate", "drop"])
+@pytest.mark.parametrize("mode", ["truncate", "drop", "removed"])
 @pytest.mark.parametrize("cell", ["dt=1", None])
 def test_what_empties_leaves_nothing(versions, mode, cell):
     found = versions(

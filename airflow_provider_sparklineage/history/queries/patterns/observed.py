@@ -133,7 +133,7 @@ SELECT r.run_id, r.namespace, r.job, r.started, r.ended, r.data_interval_end, r.
 FROM accesses AS a JOIN runs AS r ON a.run_id = r.run_id
 WHERE a.side = 'write' AND a.namespace = $namespace AND a.name = $name AND a.extent <> 'none'
   AND r.state = 'COMPLETE' AND NOT coalesce(a.is_failed, FALSE)
-  AND coalesce(a.mode, 'unknown') NOT IN ('drop', 'truncate', 'alter', 'rename')
+  AND coalesce(a.mode, 'unknown') NOT IN ('drop', 'truncate', 'removed', 'alter', 'rename')
 GROUP BY ALL ORDER BY r.ended, r.run_id, a.extent, a.first_partition
 """
 _READS = """
@@ -156,7 +156,7 @@ ORDER BY a.namespace, a.name
 _KNOWN = """
 SELECT cell, min(since) AS since FROM (
     SELECT cell, valid_from AS since FROM changes
-    WHERE namespace = $namespace AND name = $name AND mode NOT IN ('drop', 'truncate')
+    WHERE namespace = $namespace AND name = $name AND mode NOT IN ('drop', 'truncate', 'removed')
     UNION ALL
     SELECT cell, accessed_at AS since FROM accesses
     WHERE namespace = $namespace AND name = $name AND side = 'read'

@@ -25,7 +25,7 @@ def test_nothing_is_stale_while_nothing_is_written_again(history):
     assert found(history, LOAD, MAKE, REPORT) == []
 
 
-@pytest.mark.parametrize("mode", ["overwrite", "append", "truncate", "drop", "unknown"])
+@pytest.mark.parametrize("mode", ["overwrite", "append", "truncate", "drop", "removed", "unknown"])
 def test_what_was_made_of_a_partition_is_stale_once_that_is_changed(history, mode):
     again = task("again", 8, write("dt=1", mode=mode))
     assert found(history, LOAD, MAKE, again) == [("revenue", "dt=1", True, "again")]

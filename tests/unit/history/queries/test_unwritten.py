@@ -115,3 +115,21 @@ def test_the_plan_of_gaps_has_a_task_instance_once(history):
         ("make", "day-5"),
         ("make", "day-7"),
     ]
+
+
+def clean(*accesses):
+    """Give the run of another job, weeks later."""
+    ended = "2024-11-01T00:01:00.000000Z"
+    return event("clean", ended, *accesses, started="2024-11-01T00:00:00.000000Z")
+
+
+def test_a_partition_that_a_run_removed_is_no_gap(history):
+    emptied = clean(write(day(3), mode="removed"), write(day(4), mode="drop"))
+    found = gaps(history(*shop(), emptied), named("orders"))
+    assert [(gap.cell, gap.reason) for gap in found] == [(day(4), "dropped")]
+
+
+def test_a_removed_partition_makes_stale_what_was_made_of_it_and_plans_its_run(history):
+    found = impact(history(*shop(), clean(write(day(3), mode="removed"))), named("orders"), day(3))
+    assert ("make", "day-3", 0) in planned(found)
+    assert not [one for one in planned(found) if one[0] == "load"]
