@@ -15,11 +15,13 @@ import contextlib
 import os
 import sys
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from airflow_provider_sparklineage.cli.command_line import AIRFLOW_COMMANDS, COMMANDS
 from airflow_provider_sparklineage.cli.commands import Command, Group, note
 from airflow_provider_sparklineage.model import credentials, exceptions, texts
+from airflow_provider_sparklineage.storage import bounded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -32,35 +34,76 @@ TRACEBACK = "SPARKLINEAGE_TRACEBACK"
 
 
 def _guarded(run: Callable[[argparse.Namespace], int], args: argparse.Namespace) -> int:
+    """Run a command, and print its errors; return the exit code."""
+    nothing = Path(os.devnull)
+    # Python has None for a stream that the shell has closed.
+    sys.stdin = sys.stdin or nothing.open(encoding="utf-8")
+    sys.stderr = sys.stderr or nothing.open("w", encoding="utf-8")
+    if sys.stdout is None:
+        note("sparklineage: The standard output is closed. To have none, send it to /dev/null.")
+        return 1
     with contextlib.suppress(AttributeError):  # in tests, stdout can lack reconfigure()
         sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
-        return run(args)
-    except (
+        code = run(args)
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader of the output (head, less) has ended
+        _discard_output()
+        return 0
+    except KeyboardInterrupt:
+        _discard_output()
+        return _INTERRUPTED
+    except Exception as error:
+        code = _reported(error)
+        try:
+            sys.stdout.flush()
+        except OSError:  # Python must not report it once more at its end
+            _discard_output()
+    return code
+
+
+_INTERRUPTED = 130  # as shells have it: 128 and the number of SIGINT
+
+
+def _discard_output() -> None:
+    with contextlib.suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _reported(error: Exception) -> int:
+    """Print an error as one line; return the exit code."""
+    unusable = (
         exceptions.UnusableInputError,
         exceptions.DocumentError,
         exceptions.HistoryError,
         exceptions.RulesError,
-    ) as error:
+    )
+    if isinstance(error, exceptions.SparkLineageError):
         note(f"sparklineage: {error}")
-        return 2
-    except exceptions.SparkLineageError as error:
-        note(f"sparklineage: {error}")
+        return 2 if isinstance(error, unusable) else 1
+    if os.environ.get(TRACEBACK):
+        raise error
+    if fix := _fix_of_machine(error):
+        note(f"sparklineage: {bounded.reason(error)}. {fix}")
         return 1
-    except BrokenPipeError:
-        # The reader of the output (head, less) has ended; Python must not report that at exit.
-        with contextlib.suppress(OSError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    except Exception as error:
-        if os.environ.get(TRACEBACK):
-            raise
-        what = texts.truncated(credentials.scrub(f"{type(error).__name__}: {error}"), 500)
-        note(
-            f"sparklineage: This is a defect in sparklineage ({what}). Please report it, with the "
-            f"output of the same command with {TRACEBACK}=1 in front."
-        )
-        return 1
+    what = texts.truncated(credentials.scrub(f"{type(error).__name__}: {error}"), 500)
+    note(
+        f"sparklineage: This is a defect in sparklineage ({what}). Please report it, with the "
+        f"output of the same command with {TRACEBACK}=1 in front."
+    )
+    return 1
+
+
+def _fix_of_machine(error: Exception) -> str:
+    """Give the remedy for an error of the machine or its installation; empty for other errors."""
+    if isinstance(error, OSError):
+        return bounded.remedy(error)
+    if isinstance(error, MemoryError):
+        return "Run it where there is more memory, or on fewer events at once."
+    is_ours = str(getattr(error, "name", None)).startswith("airflow_provider_sparklineage")
+    if isinstance(error, ModuleNotFoundError) and not is_ours:
+        return "Install it: pip install airflow-provider-sparklineage brings all that it needs."
+    return ""
 
 
 class _Parser(argparse.ArgumentParser):

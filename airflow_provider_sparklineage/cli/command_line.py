@@ -8,6 +8,8 @@ command; help stays quick, because help does not import the module.
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from airflow_provider_sparklineage.cli.commands import Argument, Command, Group, argument, switch
 
 
@@ -30,6 +32,20 @@ def _count(text: str) -> int:
     if number < 0:
         raise ValueError
     return number
+
+
+def _days(text: str) -> timedelta:
+    """Read a number of days of at least 0, as far as the calendar has them.
+
+    :raise ValueError: if the text is not such a number; argparse's own message then has the text
+    """
+    days = float(text)
+    if not 0 <= days <= _MAX_DAYS:
+        raise ValueError
+    return timedelta(days=days)
+
+
+_MAX_DAYS = 365_000  # a thousand years
 
 
 # --- events ---------------------------------------------------------------------------------------
@@ -72,7 +88,7 @@ _MERGE = Command(
             "--max-event-bytes",
             "N",
             "how large the event may be, instead of [sparklineage] max_event_bytes",
-            type=int,
+            type=_count,
         ),
         _APPLICATION,
         _STRICT,
@@ -167,7 +183,7 @@ _HISTORY = Group(
                     "--keep",
                     "DAYS",
                     "forget events that are older, for good; without it nothing is forgotten",
-                    type=float,
+                    type=_days,
                 ),
                 _STORE,
                 switch("--json", "print it as JSON"),

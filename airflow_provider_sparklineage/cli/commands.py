@@ -13,7 +13,7 @@ import argparse
 import json
 import os
 import sys
-from contextlib import contextmanager, nullcontext, redirect_stdout
+from contextlib import contextmanager, nullcontext, redirect_stdout, suppress
 from pkgutil import resolve_name
 from typing import IO, TYPE_CHECKING, Any, NoReturn, TypeVar
 
@@ -101,7 +101,8 @@ def say(line: str) -> None:
 
 def note(line: str) -> None:
     """Print a line that is not part of the answer to stderr: an error, a note or progress."""
-    print(texts.escape_control_characters(line), file=sys.stderr)
+    with suppress(OSError):  # the answer counts, even if the notes cannot be written
+        print(texts.escape_control_characters(line), file=sys.stderr)
 
 
 def say_json(document: Any, *, sort_keys: bool = False) -> None:

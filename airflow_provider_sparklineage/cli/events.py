@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import tempfile
 from contextlib import ExitStack, contextmanager, suppress
@@ -42,6 +43,9 @@ if TYPE_CHECKING:
 # --- bundles at URLs ------------------------------------------------------------------------------
 
 
+_URL = re.compile("[a-z][a-z0-9+.-]*://", re.IGNORECASE)
+
+
 @contextmanager
 def downloaded(inputs: Sequence[str]) -> Iterator[list[str]]:
     """Give the inputs of a command, with a temporary folder in the place of each bundle's URL.
@@ -53,7 +57,7 @@ def downloaded(inputs: Sequence[str]) -> Iterator[list[str]]:
     with ExitStack() as folders:
 
         def here(text: str) -> str:
-            if "://" not in text:
+            if not _URL.match(text):
                 return text
             folder = tempfile.TemporaryDirectory(prefix="sparklineage-", ignore_cleanup_errors=True)
             _download(text.rstrip("/"), Path(folders.enter_context(folder)))
@@ -177,7 +181,7 @@ def _conversion(args: argparse.Namespace) -> Conversion:
     text: str = args.transport or "{}"
     try:
         document = json.loads(text if "{" in text else Path(text).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         commands.refuse(
             f"--transport is neither JSON nor a file of it ({type(error).__name__}).",
             _TRANSPORT_EXAMPLE,

@@ -140,7 +140,9 @@ def timestamp(text: str) -> datetime:
     """
     try:
         parsed: object = pendulum.parse(text, tz="UTC", exact=False)
-    except (ValueError, TypeError):
+        if isinstance(parsed, datetime):
+            parsed.utcoffset()  # raises an error if the text has a zone that cannot be
+    except (ValueError, TypeError, OverflowError):
         refuse(
             f"{text!r} is no date or time.", "Write it as 2024-05-06 or 2024-05-06T03:00:00+00:00."
         )

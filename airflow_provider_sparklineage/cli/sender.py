@@ -427,4 +427,6 @@ def _since(text: str | None, now: datetime) -> datetime | None:
     parts = re.fullmatch(r"(\d{1,6})([mhd])", text.strip())
     if not parts:
         commands.refuse(f"--since {text} is no time.", "Write it as 30m, 2h or 7d.")
-    return now - timedelta(**{_UNITS[parts[2]]: int(parts[1])})
+    span = timedelta(**{_UNITS[parts[2]]: int(parts[1])})
+    never = datetime.min.replace(tzinfo=UTC)
+    return max(now - min(span, now - never), never)

@@ -320,7 +320,7 @@ class LocalFiles:
     """
 
     def __init__(self, path: Path, name: str, merge: Merge) -> None:
-        self._root, self._name, self._merge = path.absolute(), name.rstrip("/"), merge
+        self._root, self._name, self._merge = path.absolute(), _readable(name.rstrip("/")), merge
 
     def documents(self, reading: Reading) -> Iterator[Document]:
         """Yield the new documents; see :class:`.Source`."""
@@ -334,7 +334,7 @@ class LocalFiles:
             msg = f"{self._name} cannot be listed: {error.strerror}."
             raise UnusableInputError(msg) from error
         for at, folders, files in os.walk(self._root):
-            folder, below = Path(at), f"{self._name}{at.removeprefix(str(self._root))}"
+            folder, below = Path(at), f"{self._name}{_readable(at.removeprefix(str(self._root)))}"
             if is_store(files, folders):  # a store has no events, and may be the one being built
                 folders.clear()
                 continue
@@ -345,7 +345,7 @@ class LocalFiles:
             folders[:] = sorted(one for one in folders if one != UNSENT)
             for name in sorted(files):
                 if has_events(name):
-                    yield from _new_in_file(folder / name, f"{below}/{name}", reading)
+                    yield from _new_in_file(folder / name, f"{below}/{_readable(name)}", reading)
                 elif not name.endswith(_PARTIAL):
                     reading.skipped[Skip.OTHER_FILE] += 1
 
@@ -358,7 +358,7 @@ class LocalFiles:
         :param source: name of the bundle in the tables
         :param reading: knows the marks of the previous build; the bundle's mark is added to it
         """
-        place, state = str(folder), _bundle_state(folder)
+        place, state = _readable(str(folder)), _bundle_state(folder)
         if reading.known.get(place) == state:
             return
         try:
@@ -370,15 +370,21 @@ class LocalFiles:
         reading.marks[place] = state
 
 
+def _readable(name: str) -> str:
+    """Give the name of a file as UTF-8 has it: bytes that are not UTF-8 are escaped."""
+    return name.encode(errors="backslashreplace").decode()
+
+
 def _new_in_file(path: Path, source: str, reading: Reading) -> Iterator[Document]:
-    known = Mark.parsed(reading.known.get(str(path)))
+    place = _readable(str(path))
+    known = Mark.parsed(reading.known.get(place))
     with suppress(OSError):  # opening it fails as well, and is counted
         status = path.stat()
         if known and (known.size, known.modified) == (status.st_size, status.st_mtime_ns):
             return
-    mark = yield from _documents_of(path, str(path), source, known, reading.skipped)
+    mark = yield from _documents_of(path, place, source, known, reading.skipped)
     if mark:
-        reading.marks[str(path)] = str(mark)
+        reading.marks[place] = str(mark)
 
 
 def _documents_of(

@@ -28,27 +28,31 @@ import socket
 import tempfile
 import threading
 import uuid
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime, timedelta  # msgspec resolves datetime
-from functools import partial
+from functools import partial, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar
 from urllib.parse import unquote, urlsplit
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from airflow_provider_sparklineage.history.tables import VERSION
 from airflow_provider_sparklineage.model.credentials import scrub
 from airflow_provider_sparklineage.model.exceptions import HistoryError, SparkLineageError
 from airflow_provider_sparklineage.model.rule_files import open_regular
 from airflow_provider_sparklineage.model.texts import some
-from airflow_provider_sparklineage.storage.bounded import reason
+from airflow_provider_sparklineage.storage.bounded import StoreError, reason, remedy
 from airflow_provider_sparklineage.storage.objects import Objects
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
+    Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+Time = Annotated[datetime, Meta(tz=True)]
 
 MANIFEST, FACTS, GENERATIONS, MARKS = "manifest.json", "facts", "generations", "marks"
 """Names in a store: of the manifest's file, and of the folders of facts, tables and marks."""
@@ -58,7 +62,7 @@ class Retired(Struct, frozen=True):
     """A folder that the manifest has not named since ``at``; readers may still use the folder."""
 
     folder: str
-    at: datetime
+    at: Time
 
 
 class Manifest(Struct, frozen=True):
@@ -79,14 +83,14 @@ class Manifest(Struct, frozen=True):
 
     version: int
     generation: int
-    built_at: datetime
+    built_at: Time
     facts: dict[str, list[str]]
     tables: dict[str, list[str]]
     rows: dict[str, int]
     skipped: dict[str, int] = {}
     marks: str = ""
     retired: tuple[Retired, ...] = ()
-    since: datetime | None = None
+    since: Time | None = None
 
     def folders(self) -> set[str]:
         """Give the folders that contain the files of facts and tables."""
@@ -193,10 +197,18 @@ class Building:
 
     @property
     def marks(self) -> dict[str, str]:
-        """The marks that earlier builds made, by the files' places; see :class:`.sources.Mark`."""
+        """The marks that earlier builds made, by the files' places; see :class:`.sources.Mark`.
+
+        If the file is missing or damaged, there are none: the build reads all sources again, and an
+        event that is read twice counts once.
+        """
         if not self.before.marks:
             return {}
-        return msgspec.json.decode(self.store.files.read(self.before.marks), type=dict[str, str])
+        try:
+            text = self.store.files.read(self.before.marks)
+            return msgspec.json.decode(text, type=dict[str, str])
+        except (FileNotFoundError, msgspec.MsgspecError):
+            return {}
 
     def _marked(self, marks: Mapping[str, str]) -> str:
         if not marks:
@@ -275,7 +287,9 @@ class Folder:
 
     def local(self, name: str) -> Path:
         """Give the path of a file of the store; raises :exc:`OSError` if it cannot be opened."""
-        with open_regular(self.root / name):  # or an engine would wait for the writer of a pipe
+        # An engine would wait for the writer of a pipe, and would say of a file that this user may
+        # not read that it is absent.
+        with open_regular(self.root / name):
             return self.root / name
 
     def names(self, folder: str) -> list[str]:
@@ -307,6 +321,21 @@ class Folder:
         return partial
 
 
+def _with_os_errors(method: Method) -> Method:
+    """Turn errors of a store's library, e.g. for missing credentials, into an :exc:`OSError`."""
+
+    @wraps(method)
+    def call(*args: Any) -> Any:
+        try:
+            return method(*args)
+        except OSError:
+            raise
+        except Exception as error:
+            raise StoreError(reason(error)) from error
+
+    return call  # type: ignore[return-value]
+
+
 class Remote:
     """The files of a store below a URL that Airflow's ``ObjectStoragePath`` can open.
 
@@ -322,14 +351,17 @@ class Remote:
         self._objects = Objects(url)
         self._here = Path(tempfile.mkdtemp(prefix="sparklineage-history-"))
 
+    @_with_os_errors
     def read(self, name: str) -> bytes:
         """Give the content of a file; raises :exc:`FileNotFoundError` if the file is absent."""
         return self._objects.read(name)
 
+    @_with_os_errors
     def write(self, name: str, content: bytes) -> None:
         """Write a file, or replace it; no reader sees only a part of the new content."""
         self._objects.write(name, content)
 
+    @_with_os_errors
     def create(self, name: str, content: bytes) -> bool:
         """Write a file unless it exists; return whether it has this content after that."""
         folder, _, last = name.rpartition("/")
@@ -337,10 +369,12 @@ class Remote:
             return False
         return self._objects.read(name) == content
 
+    @_with_os_errors
     def put(self, name: str, file: Path) -> None:
         """Upload a file to the store; its path below the store's URL is ``name``."""
         self._objects.upload(name, file)
 
+    @_with_os_errors
     def local(self, name: str) -> Path:
         """Give the path of a copy on this machine; download the file if there is none."""
         copy = self._here / name
@@ -351,10 +385,12 @@ class Remote:
             partial.replace(copy)
         return copy
 
+    @_with_os_errors
     def names(self, folder: str) -> list[str]:
         """List the names in a folder; [] if the folder is absent."""
         return self._objects.names(folder)
 
+    @_with_os_errors
     def remove(self, name: str) -> None:
         """Delete a file, or a folder with its content, if it exists."""
         self._objects.remove_folder(name)
@@ -372,11 +408,24 @@ Files = Folder | Remote
 
 
 def local_path(url: str) -> Path | None:
-    """Give the path on this machine that a path or a ``file:`` URL names; None for other URLs."""
+    """Give the path on this machine that a path or a ``file:`` URL names; None for other URLs.
+
+    :raise HistoryError: if it is neither a path nor a URL
+    """
     if "://" not in url:
         return Path(url)
-    parts = urlsplit(url)
-    return Path(unquote(parts.path)) if parts.scheme in _LOCAL_SCHEMES else None
+    try:
+        parts = urlsplit(url)
+    except ValueError as error:
+        raise _no_url(url) from error
+    path = unquote(parts.path)
+    if not parts.scheme or "\0" in path:
+        raise _no_url(url)
+    return Path(path) if parts.scheme in _LOCAL_SCHEMES else None
+
+
+def _no_url(url: str) -> HistoryError:
+    return HistoryError(f"{url} is no URL.", "Give a path, or a URL such as s3://bucket/folder.")
 
 
 LOCK = "lock.json"
@@ -594,10 +643,20 @@ class Store:
             wrote it
         """
         try:
-            manifest = msgspec.json.decode(self.files.read(MANIFEST), type=Manifest)
+            text = self.files.read(MANIFEST)
         except FileNotFoundError:
             return Manifest(VERSION, 0, self._now(), {}, {}, {})
-        except (OSError, msgspec.MsgspecError) as error:
+        except OSError as error:
+            problem = f"The history at {scrub(self.url)} cannot be read ({reason(error)})."
+            raise HistoryError(problem, remedy(error)) from error
+        try:
+            manifest = msgspec.json.decode(text, type=Manifest)
+        except msgspec.MsgspecError as error:
+            if _is_of_others(text):
+                problem = (
+                    f"{scrub(self.url)} is no history: its manifest.json is of something else."
+                )
+                raise HistoryError(problem, "Name the folder of a history: --store URL.") from error
             problem = f"The history at {scrub(self.url)} cannot be read ({reason(error)})."
             fix = "Remove its manifest.json and build it from the archive."
             raise HistoryError(problem, fix) from error
@@ -617,17 +676,20 @@ class Store:
 
         A generation is a version of all tables.
 
-        :raise HistoryError: if another build runs, or the folder has files that do not belong to a
-            store
+        :raise HistoryError: if another build runs, the folder has files that do not belong to a
+            store, or nothing can be written there
         """
-        self._refuse_others()
-        with Lock(self.files, self._now) as lock:
-            self._tidy()
-            scratch = self.files.scratch()
+        with ExitStack() as held:
             try:
-                yield Building(self, lock, scratch, self._now)
-            finally:
-                shutil.rmtree(scratch, ignore_errors=True)
+                self._refuse_others()
+                lock = held.enter_context(Lock(self.files, self._now))
+                self._tidy()
+                scratch = self.files.scratch()
+            except OSError as error:
+                problem = f"The history at {scrub(self.url)} cannot be built ({reason(error)})."
+                raise HistoryError(problem, remedy(error)) from error
+            held.callback(shutil.rmtree, scratch, ignore_errors=True)
+            yield Building(self, lock, scratch, self._now)
 
     def _refuse_others(self) -> None:
         """Refuse to make a store in a folder that has other files.
@@ -653,6 +715,14 @@ class Store:
                 name.startswith(f"{LOCK}.") and not name.endswith(".part")
             ):
                 self.files.remove(name)
+
+
+def _is_of_others(manifest: bytes) -> bool:
+    """Whether a text is JSON without a key that each manifest of a history has."""
+    try:
+        return "generation" not in msgspec.json.decode(manifest, type=dict[str, Any])
+    except msgspec.MsgspecError:
+        return False
 
 
 def is_store(*names: Collection[str]) -> bool:

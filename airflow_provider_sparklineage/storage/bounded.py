@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextvars
+import errno
+import os
 import threading
 from concurrent.futures import Future, wait
 from typing import TYPE_CHECKING, TypeVar
@@ -25,7 +27,7 @@ class OutOfTimeError(Exception):
     """Raised when a call has not returned in time; its thread goes on, but is not waited for."""
 
 
-class StoreError(Exception):
+class StoreError(OSError):
     """Raised when a request to a store fails; the message is the reason, without credentials."""
 
 
@@ -107,5 +109,38 @@ def reason(error: BaseException, seconds: float = 0) -> str:
     """
     if isinstance(error, OutOfTimeError):
         return f"no answer within {seconds:.3g} s"
+    text = str(error) if isinstance(error, StoreError) else f"{type(error).__name__}: {error}"
+    text = " ".join(text.partition("\n\nLINE ")[0].split())  # DuckDB adds the line of the query
     # The text is scrubbed before it is truncated, because half of a secret is not recognised.
-    return truncated(scrub(f"{type(error).__name__}: {error}"), _LONGEST_REASON)
+    return truncated(scrub(text), _LONGEST_REASON)
+
+
+_FULL = "Make room there, or name another place."
+_REFUSED = "Run it as a user who may do that, or name another place."
+_NO_SUCH = "Correct the path."
+_OUT_OF_REACH = "Try again when it can be reached, or correct its URL or connection."
+_BY_CODE = {
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), _FULL),
+    **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), _REFUSED),
+    **dict.fromkeys((errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EEXIST), _NO_SUCH),
+    **dict.fromkeys((errno.ELOOP, errno.ENAMETOOLONG, errno.EINVAL), _NO_SUCH),
+}
+
+
+def remedy(error: BaseException, otherwise: str = _OUT_OF_REACH) -> str:
+    """Give the advice for an error of a file, a disk or a store, as a sentence.
+
+    :param otherwise: the advice if the error does not tell its kind
+    """
+    if isinstance(error, StoreError) and isinstance(error.__cause__, Exception):
+        error = error.__cause__
+    if isinstance(error, ImportError):
+        return "Install it."
+    if isinstance(error, StoreError | ValueError):
+        return "Correct the URL, or its connection."
+    if (code := getattr(error, "errno", None)) in _BY_CODE:
+        return _BY_CODE[code]
+    # The errors of libraries have no code, but some have the system's words for it.
+    text = str(error)
+    words = (one for one, advice in _BY_CODE.items() if advice != _NO_SUCH)
+    return next((_BY_CODE[one] for one in words if os.strerror(one) in text), otherwise)

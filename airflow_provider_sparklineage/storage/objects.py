@@ -39,6 +39,12 @@ if TYPE_CHECKING:
 _OBJECT_STORES = ("s3", "s3a", "gs", "gcs", "abfs", "abfss", "az")
 _CREATING = ("s3", "s3a")  # stores where a conditional write is known to work
 _LOCAL = ("file", "local")
+PACKAGES = {
+    **dict.fromkeys(("s3", "s3a", "s3n"), "apache-airflow-providers-amazon[s3fs]"),
+    **dict.fromkeys(("gs", "gcs"), "apache-airflow-providers-google"),
+    **dict.fromkeys(("abfs", "abfss", "adl"), "apache-airflow-providers-microsoft-azure"),
+}
+"""The packages that have the file systems of the schemes, for Airflow."""
 _FOLDER_MODE, _FILE_MODE = 0o770, 0o660  # the driver's user is another user of the same group
 
 
@@ -203,8 +209,16 @@ class Objects(Frozen, frozen=True):
             return hdfs.of_url(self.url), f"{folder}/{name}".rstrip("/") or "/"
         from airflow.sdk import ObjectStoragePath
 
-        path = ObjectStoragePath(self.url).joinpath(*name.split("/"))
-        return path.fs, path.path
+        try:
+            path = ObjectStoragePath(self.url).joinpath(*name.split("/"))
+            store = path.fs
+        except ValueError as error:
+            if "filesystem" not in str(error):  # the word in all messages of Airflow and fsspec
+                raise
+            package = PACKAGES.get(self._scheme, "the provider that has one")
+            msg = f"Airflow has no file system for {self._scheme}://: install {package}"
+            raise StoreError(msg) from error
+        return store, path.path
 
 
 def _open_to_group(place: str, mode: int) -> None:

@@ -163,10 +163,10 @@ def time_of(text: str | None) -> datetime | None:
         return None
     try:
         time = datetime.fromisoformat(text.strip())
-    except ValueError:
+        return (time if time.tzinfo else time.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):  # in UTC, the first and last hours may have no year
         fix = "Write it as 2024-10-16 or 2024-10-16T08:00."
         commands.refuse(f"--as-of {text} is no time.", fix)
-    return (time if time.tzinfo else time.replace(tzinfo=UTC)).astimezone(UTC)
 
 
 # --- trace, gaps, drift and patterns --------------------------------------------------------------

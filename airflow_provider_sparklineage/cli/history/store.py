@@ -167,9 +167,8 @@ def build(args: argparse.Namespace) -> int:
     """Add events to the store; return the exit code."""
     url = store_url(args)
     sources = [source_of(text, merged_document) for text in args.source or [_archive_url()]]
-    keep = None if args.keep is None else timedelta(days=args.keep)
     with commands.progress("Reading events", None) as reached:
-        built = building.build(Store(url), sources, progress=reached, keep=keep)
+        built = building.build(Store(url), sources, progress=reached, keep=args.keep)
     _print_built(args, built, url)
     return 1 if args.strict and built.skipped else 0
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from airflow_provider_sparklineage.history.tables import TABLES, Table
 from airflow_provider_sparklineage.model.exceptions import HistoryError
-from airflow_provider_sparklineage.storage.bounded import reason
+from airflow_provider_sparklineage.storage.bounded import reason, remedy
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -96,12 +96,19 @@ def failing(done: str) -> Iterator[None]:
     :param done: past participle for the message: ``built`` gives "The history could not be built"
     :raise HistoryError: also if DuckDB is not installed
     """
-    problems = (_duckdb().Error, OSError)
+    duckdb = _duckdb()
     try:
         yield
-    except problems as error:
+    except (duckdb.Error, OSError) as error:
         problem = f"The history could not be {done} ({reason(error)})."
-        raise HistoryError(problem, _DAMAGED if done != "asked" else "") from error
+        if isinstance(error, OSError) and not isinstance(error, FileNotFoundError):
+            fix = remedy(error)
+        elif isinstance(error, duckdb.OutOfMemoryException):
+            fix = "Run it where there is more memory, or room on the disk of the store."
+        else:
+            is_of_file = not isinstance(error, duckdb.ProgrammingError) or done != "asked"
+            fix = remedy(error, _DAMAGED if is_of_file else "")
+        raise HistoryError(problem, fix) from error
 
 
 def create_view(

@@ -45,7 +45,7 @@ from airflow_provider_sparklineage.spark.capture.bundle import collect_command, 
 from airflow_provider_sparklineage.spark.capture.download import Download, Follower
 from airflow_provider_sparklineage.spark.capture.lines import UnreadableError, decoded
 from airflow_provider_sparklineage.storage.bounded import StoreError, reason, within_budget
-from airflow_provider_sparklineage.storage.objects import Objects
+from airflow_provider_sparklineage.storage.objects import PACKAGES, Objects
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Mapping, Sequence
@@ -300,11 +300,6 @@ class Folder:
 
 
 _NAMED = 3  # of many things in a sentence, these are named, and the others only counted
-_PACKAGES = {
-    **dict.fromkeys(("s3", "s3a", "s3n"), "apache-airflow-providers-amazon[s3fs]"),
-    **dict.fromkeys(("gs", "gcs"), "apache-airflow-providers-google"),
-    **dict.fromkeys(("abfs", "abfss", "adl"), "apache-airflow-providers-microsoft-azure"),
-}
 
 
 def unknown_delivery(manifest: Manifest, error: StoreError) -> Degradation:
@@ -331,11 +326,11 @@ def location_fix(url: str) -> str:
     :param url: the URL of the location or of a folder in it; its scheme decides which package the
         advice names
     """
-    package = _PACKAGES.get(url.partition(":")[0])
-    needed = f" needs {package} on the worker, and" if package else ""
+    package = PACKAGES.get(url.partition(":")[0])
+    needed = f"{package} on the worker, and " if package else ""
     return (
-        f"[sparklineage] capture_location{needed} a connection with which the worker may read and "
-        "write there; `airflow sparklineage doctor` tries it."
+        f"[sparklineage] capture_location needs {needed}a connection with which the worker may "
+        "read and write there; `airflow sparklineage doctor` tries it."
     )
 
 

@@ -316,6 +316,8 @@ def _asked(url: str, budget: Budget, action: Callable[[], T], verb: str) -> T:
         return within_budget(budget, action, _THREAD)
     except StoreError as error:
         problem = f"The capture location {url} could not be {verb} ({error})."
+        if isinstance(error.__cause__, FileNotFoundError):
+            problem = f"There is no capture bundle at {url}: it has no manifest."
         raise CaptureError(problem, remote.location_fix(url)) from error
 
 

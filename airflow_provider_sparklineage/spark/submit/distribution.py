@@ -157,7 +157,8 @@ def declared(text: str) -> tuple[str, str]:
     if match is None:
         msg = f"{text!r} is no version of Spark, such as 4.0.1 or 3.5.6-scala2.13"
         raise ValueError(msg)
-    return match["spark"], match["scala"] or ("2.12" if match["spark"] < "4" else "2.13")
+    is_old = int(match["spark"].partition(".")[0]) < 4
+    return match["spark"], match["scala"] or ("2.12" if is_old else "2.13")
 
 
 def read_properties(path: Path) -> dict[str, str]:

@@ -282,21 +282,40 @@ def from_location(
     :param progress: is called with lines of text for the user who waits
     :param limit_s: the time limit of the whole download, in seconds
     """
-    scheme = urlsplit(location).scheme
 
     def fetcher(work: Path) -> Path:
         target = work / "listener.jar"
-        if scheme in ("http", "https"):
+        path = check_location(location)
+        if path is None:
             _download(location, target, limit_s, progress)
-            return target
-        path = Path(unquote(urlsplit(location).path) if scheme == "file" else location).expanduser()
-        if not path.is_file():
-            problem = f"There is no file {path}."
-            raise ListenerError(problem, "Give the path or the URL of the listener jar.")
-        shutil.copyfile(path, target)
+        else:
+            shutil.copyfile(path, target)
         return target
 
     return fetcher
+
+
+def check_location(location: str) -> Path | None:
+    """Give the file that a path or a ``file:`` URL names; None for a URL of http or https.
+
+    :raise ListenerError: if there is no such file, or the location is a URL of another scheme
+    """
+    fix = "Give the path or the URL (http, https, file) of the listener jar."
+    try:
+        parts = urlsplit(location)
+    except ValueError as error:
+        problem = f"{location} is no URL."
+        raise ListenerError(problem, fix) from error
+    if parts.scheme in ("http", "https"):
+        return None
+    if parts.scheme != "file" and "://" in location:
+        problem = f"A jar cannot be taken from {parts.scheme}:// here."
+        raise ListenerError(problem, fix)
+    path = Path(unquote(parts.path) if parts.scheme == "file" else location).expanduser()
+    if not path.is_file():
+        problem = f"There is no file {path}."
+        raise ListenerError(problem, fix)
+    return path
 
 
 def _download(url: str, target: Path, limit_s: float, progress: Progress) -> None:

@@ -290,7 +290,7 @@ def jar_in_task(
     """
     if options.fetch_listener and options.listener_jar is None:
         jar = fetch_for(spark, spark_binary, env, progress=log.info, in_task=True)
-        return str(_fitting(jar, spark).absolute())
+        return str(jar.absolute())
     return jar_for(spark, options.listener_jar, env, is_remote=is_remote)
 
 
@@ -379,8 +379,12 @@ def fetch_for(
     :param in_task: whether a job waits; then the time limit is shorter, and a fetch that failed a
         few minutes ago is not tried again
     :return: the path of the jar in the cache
-    :raise ListenerError: if the jar cannot be fetched; the message names the fix
+    :raise ListenerError: if no listener fits the Spark, there is no file at the location, or the
+        jar cannot be fetched; the message names the fix
     """
+    _fitting(fetching.cached(spark.scala, env), spark)
+    if location is not None:
+        fetching.check_location(location)
     if fetching.is_cached(spark.scala, env):
         return fetching.cached(spark.scala, env)
     if in_task and (failure := fetching.recent_failure(spark.scala, env)):

@@ -75,7 +75,7 @@ def test_where_no_bundle_is_says_so(bundles, capsys, monkeypatch, command):
     code = main([argument.format(f"{URL}/nothing") for argument in command])
     done = capsys.readouterr()
     assert (code, done.out) == (2, "")
-    assert "store://lake/lineage/nothing could not be read" in done.err
+    assert "There is no capture bundle at store://lake/lineage/nothing" in done.err
     assert "`airflow sparklineage` with the same arguments knows all of Airflow's." in done.err
 
 

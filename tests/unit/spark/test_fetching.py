@@ -21,6 +21,7 @@ from airflow_provider_sparklineage import cli
 from airflow_provider_sparklineage.model.exceptions import ListenerError
 from airflow_provider_sparklineage.spark.submit import (
     commands,
+    distribution,
     fetching,
     listener,
     listener_selection,
@@ -65,8 +66,30 @@ def test_a_url_is_fetched(env, given):
 
 def test_what_is_cached_is_not_fetched_again(env, given):
     jar = fetching.fetch("2.13", fetching.from_location(str(given)), env)
+    nobody = "http://127.0.0.1:9/listener.jar"
+    assert listener_selection.fetch_for(SPARK, "spark-submit", env, location=nobody) == jar
+
+
+def test_a_location_where_nothing_is_is_reported_even_if_the_cache_has_the_jar(env, given):
+    fetching.fetch("2.13", fetching.from_location(str(given)), env)
     given.unlink()
-    assert listener_selection.fetch_for(SPARK, "spark-submit", env, location=str(given)) == jar
+    with pytest.raises(ListenerError, match=f"There is no file {given}"):
+        listener_selection.fetch_for(SPARK, "spark-submit", env, location=str(given))
+
+
+@pytest.mark.parametrize("location", ["http://[", "s3://lake/listener.jar", "file://["])
+def test_a_location_from_which_nothing_can_be_taken_is_reported(env, location):
+    with pytest.raises(ListenerError, match="Give the path or the URL"):
+        listener_selection.fetch_for(SPARK, "spark-submit", env, location=location)
+
+
+@pytest.mark.parametrize("version", ["2.4.8", "3.1.3"])
+def test_nothing_is_fetched_for_a_spark_that_no_listener_fits(env, version):
+    progress = []
+    old = SparkDistribution(None, *distribution.declared(version))
+    with pytest.raises(ListenerError, match=f"Spark {version}. The first that it works with is 3"):
+        listener_selection.fetch_for(old, "spark-submit", env, progress=progress.append)
+    assert progress == []
 
 
 def test_a_damaged_jar_in_the_cache_is_replaced(env, given):
