@@ -203,7 +203,7 @@ def explain_task(dag_id: str, task_id: str, run: DryRun, rules: PartitionRules) 
     from airflow.utils.cli import get_bagged_dag
     from sqlalchemy.exc import SQLAlchemyError
 
-    from airflow_provider_sparklineage.operators.lineage_mixin import LineageMixin
+    from airflow_provider_sparklineage.operators.adoption.adopting import has_lineage
 
     try:
         dag = quietly(lambda: get_bagged_dag(None, dag_id))
@@ -221,7 +221,7 @@ def explain_task(dag_id: str, task_id: str, run: DryRun, rules: PartitionRules) 
         known = ", ".join(sorted(dag.task_ids))
         refuse(f"There is no task {task_id} in {dag_id}.", f"There are: {known}.")
     operator_class: Any = getattr(task, "operator_class", type(task))
-    if not issubclass(operator_class, LineageMixin):
+    if not has_lineage(operator_class):
         refuse(f"{dag_id}.{task_id} is a {operator_class.__name__}, which has no Spark lineage.")
     run = _with_interval(run, dag)
     mapped = operator_class is not type(task)

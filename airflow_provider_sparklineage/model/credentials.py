@@ -34,7 +34,8 @@ from __future__ import annotations
 import logging
 import re
 import string
-from functools import lru_cache
+from contextlib import suppress
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
@@ -218,12 +219,18 @@ def logger(name: str) -> logging.Logger:
     """Give the logger of a module, with a filter that removes credentials.
 
     Neither the logger's messages nor its tracebacks show credentials, and each message is one line:
-    the filter escapes the line ends in names.
+    the filter escapes the line ends in names. An exception of a handler is not raised.
     """
     own = logging.getLogger(name)
     if not any(isinstance(one, _Scrubbing) for one in own.filters):
         own.addFilter(_Scrubbing())
+        own.handle = partial(_handle, own.handle)  # type: ignore[method-assign]
     return own
+
+
+def _handle(handle: Callable[[logging.LogRecord], None], record: logging.LogRecord) -> None:
+    with suppress(Exception):  # a handler of the user's that raises would fail the task
+        handle(record)
 
 
 class _Scrubbing(logging.Filter):

@@ -210,11 +210,37 @@ def note_converters(operator_class: type) -> None:
         # Not by getattr(): that may give the None that was set on a class before the one that
         # defines the converter.
         converters = (vars(of).get(name) for of in classes)
-        setattr(operator_class, name, next(filter(None, converters), None))
+        type.__setattr__(operator_class, name, next(filter(None, converters), None))
 
 
 _DECLARED = ("reads", "writes")
 """Template fields that lineage adds to those of the stock operator."""
+
+
+def extend(operator_class: Any) -> None:
+    """Add lineage's template fields and links to those of an operator class."""
+
+    def put(name: str, value: object) -> None:
+        # Not by the class's own way, which a metaclass may have changed.
+        type.__setattr__(operator_class, name, value)
+
+    fields = operator_class.template_fields
+    missing = (name for name in _DECLARED if name not in fields)
+    put("template_fields", _longer(fields, missing))
+    links = operator_class.operator_extra_links
+    if isinstance(links, list | tuple):
+        named = {link.name for link in links}
+        more = (link for link in LINKS if link.name not in named)
+        put("operator_extra_links", _longer(links, more))
+    note_converters(operator_class)
+    # If a subclass has a property in place of an argument, getattr() gives the property itself.
+    # That equals no value, so the constructor always sets the argument.
+    put("_lineage_defaults", {name: getattr(operator_class, name) for name in ARGUMENTS})
+
+
+def _longer(values: Iterable[Any], more: Iterable[Any]) -> Sequence[Any]:
+    """Give the values and then more, as a list if the values are one: code may add a list to it."""
+    return [*values, *more] if isinstance(values, list) else (*values, *more)
 
 
 # The mixin has Airflow's metaclass, because Airflow prepares only constructors that an operator
@@ -255,21 +281,8 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if not issubclass(cls, BaseOperator):  # a mixin has no template fields or links yet
-            return
-        fields = tuple(cls.template_fields)
-        missing = tuple(name for name in _DECLARED if name not in fields)
-        cls.template_fields = (*fields, *missing)
-        links = cls.operator_extra_links
-        if isinstance(links, list | tuple):
-            named = {link.name for link in links}
-            more = (link for link in LINKS if link.name not in named)
-            cls.operator_extra_links = (*links, *more)
-        note_converters(cls)
-        # If a subclass has a property in place of an argument, getattr() gives the property itself.
-        # That equals no value, so the constructor always sets the argument.
-        of_each = {name: getattr(cls, name) for name in ARGUMENTS}
-        cls._lineage_defaults = of_each  # type: ignore[attr-defined]
+        if issubclass(cls, BaseOperator):  # a mixin has no template fields or links yet
+            extend(cls)
 
     def __init__(
         self,

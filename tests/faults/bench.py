@@ -77,6 +77,7 @@ class Bench:
         self.context = task_context()
         self.context |= {"ds": "2024-05-06", "logical_date": datetime(2024, 5, 6, tzinfo=UTC)}
         self._interrupt: Callable[[Any], object] | None = None
+        self._own_class: Callable[[], type] | None = None
         self._is_running = folder / "is-running"
         self._expected: dict[str, Callable[[], object]] = {}
         self._spared_s = 0.0
@@ -124,6 +125,14 @@ class Bench:
         module = importlib.import_module(f"airflow_provider_sparklineage{owner}")
         self._spared_s += getattr(module, attribute) - seconds
         self.patch(name, seconds)
+
+    def adopt(self, make: Callable[[], type]) -> None:
+        """Run a class of the user's: once as it is, and once adopted.
+
+        :param make: makes the class, for each run
+        """
+        self.set("adopt", "all")
+        self._own_class = make
 
     def breaks(self, name: str, error: BaseException | None = None) -> None:
         """Let a function raise."""
@@ -204,18 +213,15 @@ class Bench:
         """Run the task by Airflow's operator."""
         from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 
-        outcome, seconds, _ = self._timed(lambda: SparkSubmitOperator(**self._given()))
+        make = self._own_class or (lambda: SparkSubmitOperator)
+        outcome, seconds, _ = self._timed(lambda: make()(**self._given()))
         return Run(outcome, seconds)
 
     def ours(self) -> Run:
         """Run it by ours, and ask for its events as Airflow's OpenLineage provider does."""
-        from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
-
         before = self._present()
         with _warnings() as log:
-            outcome, seconds, sent = self._timed(
-                lambda: SparkLineageSubmitOperator(**self._given(), **self.lineage)
-            )
+            outcome, seconds, sent = self._timed(self._task_with_lineage)
         until = time.monotonic() + 2  # for a process that has just been killed
         while (left := self._present() - before) and time.monotonic() < until:
             if not any(name.startswith(("process", "thread")) for name in left):
@@ -227,6 +233,16 @@ class Bench:
         return Run(
             outcome, seconds, _codes(sent), _datasets(sent), warned, tuple(sorted(left)), broken
         )
+
+    def _task_with_lineage(self) -> Any:
+        from airflow_provider_sparklineage.operators.adoption import policy
+        from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
+
+        if self._own_class is None:
+            return SparkLineageSubmitOperator(**self._given(), **self.lineage)
+        task = self._own_class()(**self._given())
+        policy.task_policy(task)
+        return task
 
     def _given(self) -> dict[str, Any]:
         return {"task_id": "revenue", "application": "job.py", **self.arguments}

@@ -11,177 +11,24 @@ pages, for serialised DAGs and for rules about classes.
 from __future__ import annotations
 
 import copyreg
-import dis
 import inspect
-import types
 from contextlib import suppress
 from copy import copy
 from functools import cache
 from importlib import import_module
-from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from airflow_provider_sparklineage.model.task_rules import TaskNames
 from airflow_provider_sparklineage.model.terms import Frozen
-from airflow_provider_sparklineage.operators.adoption import kinds
-from airflow_provider_sparklineage.operators.lineage_mixin import LineageMixin
+from airflow_provider_sparklineage.operators.adoption import kinds, obstacles
+from airflow_provider_sparklineage.operators.lineage_mixin import LineageMixin, extend
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, MutableMapping, Sequence
+    from collections.abc import Mapping, MutableMapping, Sequence
 
     from airflow_provider_sparklineage.model.task_rules import AdoptionRules
     from airflow_provider_sparklineage.operators.adoption.kinds import Kind
-
-
-# Obstacles in the code of a class. The code is read and not run. Code that cannot be read counts as
-# an obstacle: it is better to leave a task alone than to break it.
-
-
-_COMPARISONS = frozenset({"__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"})
-
-
-def unreached(classes: Sequence[type], methods: Collection[str]) -> str:
-    """Find a method of the classes that does not call the same method of ``super()``.
-
-    A method that is asynchronous, or that is not a plain function, counts as such a method.
-
-    :param classes: the classes that come before the class whose methods have to be called
-    :param methods: names of the methods that have to be called
-    :return: a sentence on the first such method, e.g. "its execute() does not call
-        super().execute()"; empty if there is none
-    """
-    for cls in classes:
-        for name in methods:
-            method = vars(cls).get(name)
-            if method is None:
-                continue
-            function = inspect.unwrap(method)
-            if not isinstance(function, FunctionType):
-                return f"its {name}() is no plain method"
-            if inspect.iscoroutinefunction(function):
-                return f"its {name}() is asynchronous"
-            if not any(_calls_super(code, name) for code in _codes(function.__code__)):
-                return f"its {name}() does not call super().{name}()"
-    return ""
-
-
-def own_names(classes: Sequence[type], names: Collection[str]) -> str:
-    """Give one of ``names`` that one of the classes defines or assigns on ``self``; else empty."""
-    of_classes = (name for cls in classes for name in names if name in vars(cls))
-    return next(of_classes, "") or assigned(classes, names)
-
-
-def assigned(classes: Sequence[type], names: Collection[str]) -> str:
-    """Give one of ``names`` that one of the classes assigns on ``self``; else empty."""
-    return next(filter(None, (_assigned(code, names) for code in _codes_of(classes))), "")
-
-
-def defers(classes: Sequence[type]) -> bool:
-    """Whether the classes may wait in Airflow's triggerer.
-
-    They may if their code uses the name ``defer`` or ``TaskDeferred``.
-    """
-    return any({"defer", "TaskDeferred"} & {*code.co_names} for code in _codes_of(classes))
-
-
-def compares_class(classes: Sequence[type]) -> bool:
-    """Whether one of the classes compares the exact class of ``self``, which adoption changes."""
-    return any(map(_compares_class, _codes_of(classes)))
-
-
-def _codes_of(classes: Sequence[type]) -> Iterator[CodeType]:
-    """Yield the code of all functions that the classes define themselves, not of inherited ones."""
-    for cls in classes:
-        for function in _functions(cls):
-            yield from _codes(function.__code__)
-
-
-def _functions(cls: type) -> Iterator[FunctionType]:
-    for value in vars(cls).values():
-        accessors: tuple[Callable[..., Any] | None, ...] = (value,)
-        if isinstance(value, property):
-            accessors = (value.fget, value.fset)
-        for each in accessors:
-            function = inspect.unwrap(each) if callable(each) else None
-            if isinstance(function, FunctionType):
-                yield function
-
-
-def _codes(code: CodeType) -> Iterator[CodeType]:
-    """Yield the code of a function, and of all functions inside it."""
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _codes(constant)
-
-
-def _calls_super(code: CodeType, method: str) -> bool:
-    """Whether ``method`` is the first attribute that the code reads after a ``super``."""
-    if not {"super", method} <= {*code.co_names}:
-        return False
-    is_super = False
-    for instruction in dis.get_instructions(code):
-        if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
-            is_super = is_super or instruction.argval == "super"
-        elif is_super and instruction.opname in ("LOAD_METHOD", "LOAD_ATTR", "LOAD_SUPER_ATTR"):
-            if instruction.argval == method:
-                return True
-            is_super = False
-    return False
-
-
-def _compares_class(code: CodeType) -> bool:
-    """Whether code compares the class of ``self``, as in ``type(self) is …``.
-
-    A comparison of an attribute of the class, such as its name, does not count, and neither does a
-    comparison in a method such as ``__eq__``.
-    """
-    if not {"type", "__class__"} & {*code.co_names} or not code.co_varnames:
-        return False
-    if code.co_name in _COMPARISONS:  # comparing two operators by class is usual there
-        return False
-    before: list[tuple[str, object]] = [("", None)] * 2
-    left = 0  # number of next instructions in which a comparison counts
-    for instruction in dis.get_instructions(code):
-        name, value = instruction.opname, instruction.argval
-        if name in ("CACHE", "PRECALL", "PUSH_NULL"):
-            continue
-        is_used = name == "LOAD_ATTR" and before[-1][0] in ("CALL", "LOAD_ATTR")
-        if is_used or name == "CALL":  # an attribute or an instance of the class, not the class
-            left = 0
-        if left and (name in ("IS_OP", "CONTAINS_OP") or _is_equality(name, value)):
-            return True
-        left = max(left - 1, 0)
-        of_self = [v for _, v in before][-1] == code.co_varnames[0]
-        if (name == "CALL" and of_self and before[-2][1] == "type") or (
-            name == "LOAD_ATTR" and of_self and value == "__class__"
-        ):
-            left = 4
-        before = [before[-1], (name, value)]
-    return False
-
-
-def _is_equality(name: str, value: object) -> bool:
-    return name == "COMPARE_OP" and any(sign in str(value) for sign in ("==", "!="))
-
-
-def _assigned(code: CodeType, names: Collection[str]) -> str:
-    """Give one of ``names`` that a method assigns on its first argument, ``self``; else empty.
-
-    :param code: the code of the method
-    """
-    if not code.co_varnames or not {*names} & {*code.co_names}:
-        return ""
-    target: object = None
-    for instruction in dis.get_instructions(code):
-        if instruction.opname == "STORE_ATTR" and instruction.argval in names:
-            # A tuple: some versions of Python load two variables by one instruction.
-            last = target[-1] if isinstance(target, tuple) else target
-            if last == code.co_varnames[0]:
-                return str(instruction.argval)
-        target = instruction.argval
-    return ""
 
 
 # The references are weak: an adopted class lives as long as tasks have it, and it refers to the
@@ -201,7 +48,7 @@ def adopt(task: Any) -> None:
     if kind is None:
         msg = f"{kinds.path(cls)} runs no Spark."
         raise TypeError(msg)
-    if vars(cls).get("is_adopted"):
+    if isinstance(cls, _Disguise):
         return
     adopted = adopted_class(cls, kind)
     if cls is type(task):
@@ -221,13 +68,20 @@ def adopted_class(cls: type, kind: Kind) -> type:
     """
     adopted = _adopted.get(cls)
     if adopted is None:
+        own = kind.own_classes(cls)
         ours = lineage_class(kind)
         # Python lets an object change its class only if the first base of the new class has the
         # layout of the object. The stock operator itself cannot come before the lineage operator,
         # which is a subclass of it, so a subclass of the stock operator comes first then.
         first = _subclass(cls, (cls,)) if issubclass(ours, cls) else cls
         adopted = _subclass(cls, (first, ours))
+        extend(adopted)
+        if obstacles.names(own, "template_fields"):  # its code may count them
+            fields = cls.template_fields  # type: ignore[attr-defined]
+            type.__setattr__(adopted, "template_fields", fields)
+        type.__setattr__(adopted, "__del__", lambda _: None)  # for what is tried here is no task
         object.__setattr__(object.__new__(cls), "__class__", adopted)
+        type.__delattr__(adopted, "__del__")
         _adopted[cls] = adopted
     return adopted
 
@@ -239,29 +93,103 @@ def lineage_class(kind: Kind) -> type:
     return ours
 
 
+def has_lineage(cls: type) -> bool:
+    """Whether the tasks of a class have lineage, by adoption or without it."""
+    # Not by issubclass(): BaseOperator is an abstract base class, which remembers its answers by
+    # class, and an adopted class equals the class that it is made of.
+    return any(each is LineageMixin for each in cls.__mro__)
+
+
 def original(cls: type) -> type:
     """Give the class that the DAG used.
 
     For a class that adoption has made, it is the class before adoption; else it is ``cls`` itself.
     """
-    while vars(cls).get("is_adopted"):
+    while isinstance(cls, _Disguise):
         cls = cls.__bases__[0]
     return cls
 
 
+class _Disguise(type):
+    """A metaclass by which an adopted class passes as the class that it is made of.
+
+    The adopted class equals that class, and is found where that class is a key. What is set on the
+    adopted class is set on that class. Only ``is`` and ``super(type(self), self)`` tell the two
+    from each other, and :mod:`.obstacles` finds these.
+    """
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Call no ``__init_subclass__`` of a user's metaclass."""
+
+    def __eq__(cls, other: object) -> bool:
+        return bool(original(cls) == (original(other) if isinstance(other, type) else other))
+
+    def __hash__(cls) -> int:
+        return hash(original(cls))
+
+    def __setattr__(cls, name: str, value: object) -> None:
+        setattr(original(cls), name, value)
+        with suppress(AttributeError):  # such as `template_fields`, which would hide it
+            type.__delattr__(cls, name)
+
+    def __delattr__(cls, name: str) -> None:
+        delattr(original(cls), name)
+
+    # Not by isinstance() and issubclass(): for an abstract base class, as operators are, these ask
+    # each subclass, and so the adopted one again.
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return type.__instancecheck__(original(cls), instance)
+
+    def __subclasscheck__(cls, subclass: type) -> bool:
+        return type.__subclasscheck__(original(cls), subclass)
+
+    @property  # type: ignore[misc]
+    def __dict__(cls) -> Any:  # type: ignore[override]
+        return vars(original(cls))
+
+
+class _Quiet:
+    """A class whose ``__init_subclass__`` calls no other one."""
+
+    __slots__ = ()
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Do nothing."""
+
+
+class _Making(type):
+    """A metaclass for a class that is being made: no ``__init_subclass__`` of a user is called.
+
+    A user's could refuse the class, or enter it in a list. Python calls the first one in the method
+    resolution order.
+    """
+
+    def mro(cls) -> list[type]:
+        first, *others = super().mro()
+        return [first, _Quiet, *others]
+
+
 def _subclass(cls: type, bases: tuple[type, ...]) -> type:
+    """Make a subclass that passes as ``cls``; no code of a user's class or metaclass is run."""
     namespace = {
         "__module__": cls.__module__,
         "__qualname__": cls.__qualname__,
+        "__doc__": cls.__doc__,
+        "__annotations__": vars(cls).get("__annotations__", {}),
         "__slots__": (),
         "is_adopted": True,
     }
-    options = {"metaclass": _metaclass(type(cls))}
-    return types.new_class(cls.__name__, bases, options, lambda into: into.update(namespace))
+    metaclass = _metaclass(type(cls))
+    making = type(metaclass.__name__, (_Making, metaclass), {})
+    made: type = type.__new__(making, cls.__name__, bases, namespace)
+    type.__setattr__(made, "__class__", metaclass)
+    type.__setattr__(made, "__bases__", bases)  # without a change: the order is found anew
+    return made
 
 
 @cache
-def _metaclass(original_metaclass: type) -> type:
+def _metaclass(original_metaclass: type) -> type[type]:
     """Make a metaclass for adopted classes: they are pickled as the classes that the DAG used.
 
     The DAG of a virtualenv task may be pickled, and this package may not be installed in the
@@ -269,17 +197,19 @@ def _metaclass(original_metaclass: type) -> type:
 
     :param original_metaclass: the metaclass of the class that the DAG used; base of the new one
     """
-    metaclass = type(original_metaclass.__name__, (original_metaclass,), {})
+    bases = (_Disguise, original_metaclass)
+    metaclass: type[type] = type(original_metaclass.__name__, bases, {})
     # copy() of a class gives the class itself.
     copyreg.pickle(metaclass, lambda cls: (copy, (original(cls),)))
     return metaclass
 
 
 OFF = "left alone: adoption is off"
+UNKNOWN_NAMES = "its code sets attributes whose names are not in it"
 NO_SPARK = "left alone: it is none of Airflow's Spark operators, nor made of one"
 
-_OF_ATTRIBUTES = ("__setattr__", "__getattribute__")
-"""Methods that control the attributes of a task.
+_OF_ATTRIBUTES = ("__setattr__", "__getattribute__", "__class__")
+"""Methods that control the attributes of a task, and the attribute that adoption changes.
 
 A user's class that defines one of them may refuse the attributes that lineage adds.
 """
@@ -306,6 +236,7 @@ class _Class(Frozen, frozen=True):
     :param reserved: names that an adopted task may not have as attributes of its own
     :param obstacle: the reason why none of its tasks can be adopted; empty if they can
     :param is_deferrable: whether its tasks are deferrable if they are made without ``deferrable``
+    :param is_made_freely: whether its constructor sets attributes whose names are not in its code
     """
 
     has_lineage: bool
@@ -313,6 +244,7 @@ class _Class(Frozen, frozen=True):
     reserved: frozenset[str] = frozenset()
     obstacle: str = ""
     is_deferrable: bool = False
+    is_made_freely: bool = False
 
 
 _known: MutableMapping[type, _Class] = WeakKeyDictionary()
@@ -364,30 +296,55 @@ def _class(cls: type, kind: Kind) -> _Class:
 
 
 def _look_at(cls: type, kind: Kind) -> _Class:
-    names = _class_names(cls)
-    if issubclass(cls, LineageMixin):
-        return _Class(True, names)
+    names: tuple[str, ...] = ()
     try:
+        names = _class_names(cls)
+        if has_lineage(cls):
+            return _Class(True, names)
         own = kind.own_classes(cls)
         stock = cls.__mro__[len(own)]
-        reserved = _reserved(lineage_class(kind), stock)
         added = [each for each in cls.__mro__ if each not in stock.__mro__]
-        obstacle = unreached(own, kind.methods)
-        names_of_ours = [*_OF_ATTRIBUTES, *sorted(reserved)]
-        if name := own_names(added, names_of_ours) or assigned(added, kind.methods):
-            obstacle = obstacle or _own_name(name)
-        if name := assigned(added, kind.replaced):
-            obstacle = obstacle or f"its own code sets {name}, which lineage has made anew"
-        if compares_class(own):
-            obstacle = obstacle or "its code asks for its exact class"
+        reserved = _reserved(lineage_class(kind), stock)
+        obstacle = _obstacle(cls, kind, added, reserved)
         if not obstacle:
             adopted_class(cls, kind)
-        # A task with such a method among its own attributes would bypass lineage's method.
-        reserved |= {*kind.methods}
-        return _Class(False, names, reserved, obstacle, _is_deferrable(own))
-    except Exception as error:
-        obstacle = f"its class cannot be extended ({type(error).__name__}: {error})"
+        return _Class(
+            False,
+            names,
+            # A task with such a method among its own attributes would bypass lineage's method.
+            reserved | {*kind.methods},
+            obstacle,
+            _is_deferrable(own),
+            obstacles.sets_unknown(added, constructors=True),
+        )
+    except BaseException as error:  # a descriptor or a metaclass of the user's may raise SystemExit
+        obstacle = f"its class cannot be extended ({kinds.described(error)})"
         return _Class(False, names, obstacle=obstacle)
+
+
+def _obstacle(cls: type, kind: Kind, added: Sequence[type], reserved: frozenset[str]) -> str:
+    """Find the reason why no task of a class can be adopted; empty if they can.
+
+    :param added: the classes of its method resolution order that the stock class does not have
+    :param reserved: names of the attributes that lineage adds
+    """
+    own = kind.own_classes(cls)
+    if obstacle := obstacles.unreached(own, kind.methods):
+        return obstacle
+    name = (
+        next((name for each in added for name in _OF_ATTRIBUTES if name in vars(each)), "")
+        or obstacles.own_names(added, sorted(reserved))
+        or obstacles.assigned(added, ("__class__", *kind.methods))
+    )
+    if name:
+        return _own_name(name)
+    if name := obstacles.assigned(added, kind.replaced):
+        return f"its own code sets {name}, which lineage has made anew"
+    if obstacles.sets_unknown(added, constructors=False):
+        return UNKNOWN_NAMES
+    if not isinstance(cls.template_fields, list | tuple):  # type: ignore[attr-defined]
+        return "its template_fields are no list or tuple"
+    return obstacles.asks_for_class(added)
 
 
 def _class_names(cls: type) -> tuple[str, ...]:
@@ -428,7 +385,7 @@ def _is_deferrable(own: Sequence[type]) -> bool:
             argument = inspect.signature(constructor).parameters.get("deferrable")
             if argument is not None:
                 return argument.default is not False
-    return defers(own)
+    return obstacles.defers(own)
 
 
 def _of_task(task: Any, known: _Class) -> str:
@@ -444,6 +401,8 @@ def _of_task(task: Any, known: _Class) -> str:
     function = attributes.get("python_callable")
     if callable(function) and inspect.iscoroutinefunction(inspect.unwrap(function)):
         return "its function is asynchronous"
+    if task.is_mapped and known.is_made_freely:
+        return UNKNOWN_NAMES
     clashes = attributes.keys() & known.reserved
     return _own_name(min(clashes)) if clashes else ""
 

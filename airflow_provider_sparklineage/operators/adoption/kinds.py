@@ -83,3 +83,11 @@ def _facts(cls: type) -> Facts:
         kind = next((kind for kind in KINDS if kind.stock in paths), None)
         facts = _known[cls] = Facts(kind, _MAPPED in paths)
     return facts
+
+
+def described(error: BaseException) -> str:
+    """Give the type of an exception and its text, which the code of a user may fail to give."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except BaseException:
+        return type(error).__name__

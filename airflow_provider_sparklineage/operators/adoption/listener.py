@@ -29,9 +29,9 @@ def on_task_instance_running(task_instance: Any) -> None:
         _, kind = kinds.kind_of(task_instance.task)
         if kind is not None:
             _adopt(task_instance, kind)
-    except Exception as error:
+    except BaseException as error:  # also a SystemExit of the code of the user's class
         task_id = getattr(task_instance, "task_id", None)
-        policy.warn(f"{task_id!r} runs without lineage ({type(error).__name__}: {error}).")
+        policy.warn(f"{task_id!r} runs without lineage ({kinds.described(error)}).")
 
 
 def _adopt(task_instance: Any, kind: Kind) -> None:
@@ -40,10 +40,9 @@ def _adopt(task_instance: Any, kind: Kind) -> None:
     if rules is None:
         return
     from airflow_provider_sparklineage.operators.adoption import adopting
-    from airflow_provider_sparklineage.operators.lineage_mixin import LineageMixin
     from airflow_provider_sparklineage.templates import Tracer
 
-    if issubclass(type(task), LineageMixin) or not adopting.decide(task, rules).adopts:
+    if adopting.has_lineage(type(task)) or not adopting.decide(task, rules).adopts:
         return
     ours: Any = adopting.lineage_class(kind)
     context = task_instance.get_template_context()

@@ -37,8 +37,17 @@ def task_policy(task: Any) -> None:
     try:
         if kinds.kind_of(task)[1] is not None:
             _adopt(task)
-    except Exception as error:
-        warn(f"{task!r} is left without lineage ({type(error).__name__}: {error}).")
+    # Also SystemExit and KeyboardInterrupt, which the code of a user's class may raise when it is
+    # asked: they would end the process that parses the DAG.
+    except BaseException as error:
+        warn(f"{_task_id(task)} is left without lineage ({kinds.described(error)}).")
+
+
+def _task_id(task: Any) -> str:
+    try:
+        return repr(task.task_id)
+    except BaseException:
+        return "A task"
 
 
 def _adopt(task: Any) -> None:

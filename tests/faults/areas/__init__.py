@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.faults.areas import (
+    adoption,
     airflow,
     backend,
     capture_location,
@@ -24,6 +25,7 @@ ALL = tuple(
     module.AREA
     for module in (
         settings,
+        adoption,
         templates,
         spark_found,
         listener_jar,

@@ -11,6 +11,7 @@ import pytest
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.providers.standard.operators.bash import BashOperator
 from airflow.sdk import DAG
+from airflow.sdk.bases.operator import BaseOperatorMeta
 
 from airflow_provider_sparklineage.operators.adoption import adopting, kinds
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
@@ -172,10 +173,15 @@ def test_a_class_with_slots_of_its_own_is_adopted():
 
 
 def test_a_class_that_cannot_be_extended_is_refused_and_its_task_stays():
-    class Last(SparkSubmitOperator):
-        def __init_subclass__(cls, **kwargs):
-            msg = "there is none after me"
-            raise TypeError(msg)
+    class OfOneParent(BaseOperatorMeta):
+        def mro(self):
+            if len(self.__bases__) > 1:
+                msg = "there is none after me"
+                raise TypeError(msg)
+            return super().mro()
+
+    class Last(SparkSubmitOperator, metaclass=OfOneParent):
+        pass
 
     task = Last(task_id="revenue", application="job.py")
     with pytest.raises(TypeError, match="none after me"):

@@ -11,6 +11,7 @@ from airflow.providers.apache.spark.operators.spark_sql import SparkSqlOperator
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.providers.standard.operators.bash import BashOperator
 from airflow.sdk import DAG, TaskGroup, task
+from airflow.sdk.bases.operator import BaseOperatorMeta
 
 from airflow_provider_sparklineage.model.task_rules import ADOPT_ALL, ADOPT_NONE, load_adoption
 from airflow_provider_sparklineage.operators.adoption import adopting
@@ -134,10 +135,16 @@ class Asynchronous(SparkSubmitOperator):
         return super().execute(context)
 
 
-class Last(SparkSubmitOperator):
-    def __init_subclass__(cls, **kwargs):
-        msg = "there is none after me"
-        raise TypeError(msg)
+class OfOneParent(BaseOperatorMeta):
+    def mro(self):
+        if len(self.__bases__) > 1:
+            msg = "there is none after me"
+            raise TypeError(msg)
+        return super().mro()
+
+
+class Last(SparkSubmitOperator, metaclass=OfOneParent):
+    pass
 
 
 def function(spark):

@@ -33,7 +33,7 @@ def tasks():
 
 def adopted(of):
     found = {name: getattr(task, "operator_class", type(task)) for name, task in of.items()}
-    return {name for name, cls in found.items() if vars(cls).get("is_adopted")}
+    return {name for name, cls in found.items() if getattr(cls, "is_adopted", False)}
 
 
 ALL = {"load", "week.merge", "week.each"}
