@@ -17,7 +17,10 @@ from airflow_provider_sparklineage.lineage.application.accumulation import (
     SparkApplication,
     accumulate,
 )
-from airflow_provider_sparklineage.lineage.application.repairs import with_canonical_names
+from airflow_provider_sparklineage.lineage.application.repairs import (
+    saved_models,
+    with_canonical_names,
+)
 from airflow_provider_sparklineage.lineage.declared_and_last_known import Completed, completed
 from airflow_provider_sparklineage.lineage.merge import merge
 from airflow_provider_sparklineage.lineage.observed.binding import Observed
@@ -42,6 +45,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sparklineage.lineage.dataset import TaskLineage
     from airflow_provider_sparklineage.lineage.observed.accesses import Observations
+    from airflow_provider_sparklineage.model.locations import Locator
     from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle, Manifest
     from airflow_provider_sparklineage.spark.capture.lines import ReadReport
     from airflow_provider_sparklineage.spark.capture.observations import ObservationReport
@@ -91,8 +95,11 @@ def merged_lineage(bundle: CaptureBundle, allowance: Allowance) -> TaskLineage:
     reading = Reading(bundle, partial(allowance.is_over, Stage.READING))
     events = reading.events()
     application = accumulate(events, manifest.application_run_id)
-    application = with_canonical_names(application, manifest.locator)
-    witnessed, observations, problems = _observed(reading, application, manifest, allowance)
+    locator = replace(manifest.locator, models=saved_models(application))
+    application = with_canonical_names(application, locator)
+    witnessed, observations, problems = _observed(
+        reading, application, manifest, locator, allowance
+    )
     # Missing events are not reported where their reason is known already, or reading was cut.
     is_delivered = bool(manifest.remote)
     reasons = _UNDELIVERED if is_delivered else _WITHOUT_LISTENER
@@ -116,7 +123,7 @@ def merged_lineage(bundle: CaptureBundle, allowance: Allowance) -> TaskLineage:
         declared_outputs=manifest.declared_outputs,
         observations=observations,
         expectations=manifest.expectations,
-        locator=manifest.locator,
+        locator=locator,
         limits=manifest.limits,
         intermediates=manifest.intermediates,
         column_lineage=manifest.column_lineage,
@@ -132,12 +139,17 @@ def merged_lineage(bundle: CaptureBundle, allowance: Allowance) -> TaskLineage:
 
 
 def _observed(
-    reading: Reading, application: SparkApplication, manifest: Manifest, allowance: Allowance
+    reading: Reading,
+    application: SparkApplication,
+    manifest: Manifest,
+    locator: Locator,
+    allowance: Allowance,
 ) -> tuple[SparkApplication, Observations | None, list[Degradation]]:
     """Read the observer's records, and use them to correct the listener's actions.
 
     :param reading: reads the records out of the bundle
     :param manifest: the bundle's manifest
+    :param locator: finds the dataset and the partition of a path
     :param allowance: when no time is left, no record is used, and a degradation reports it
     :return: the application with the actions that only the observer saw, and without skipped
         writes; the observations, None if the observer wrote nothing or its records were not used;
@@ -147,7 +159,7 @@ def _observed(
         records = reading.records(partial(allowance.is_over, Stage.OBSERVATIONS))
         if not records and not reading.observed.malformed_lines:
             return application, None, [*_nothing_observed(manifest, application)]
-        seen = corrected(Observed.of(application, records, manifest.locator, allowance))
+        seen = corrected(Observed.of(application, records, locator, allowance))
         observations = seen.observations()
     except CaptureError as error:  # the events are still valid without observations
         return application, None, [Degradation(DegradationCode.OBSERVATIONS_MISSING, str(error))]

@@ -357,7 +357,7 @@ def overwrites_everything(action: Action, output: ActionDataset, reported: Colum
 
     :param reported: the write's column lineage as the listener reported it
     """
-    if replaces_v2_table(action):
+    if replaces_v2_table(action) or output.is_model:
         return True
     if output.lifecycle != "OVERWRITE":
         return False

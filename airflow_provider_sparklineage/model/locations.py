@@ -13,12 +13,17 @@ one dataset get the same name. The steps are:
    no partition, because only a rule can know its column. The pattern's match is not part of a
    partition, unless it is a ``column=value`` folder.
 
+A model of Spark's ML library is one dataset: the folder that the user named. Spark writes into it a
+folder for each stage, with a new name in each run (``stages/0_StringIndexer_b659f843265e/data``). A
+path below such a folder is located as if it were the model's folder.
+
 The observer runs in the driver and cannot import this module: it sends paths as Spark has them,
 with the partitions that Spark found below them.
 """
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
@@ -61,15 +66,22 @@ class Location(Frozen, frozen=True):
     spans: tuple[tuple[str, int, int], ...] = ()
 
 
+# Spark's ``Identifiable.randomUID``: the name of the class, and twelve digits of a UUID.
+_STAGE = re.compile(r"/stages/\d+_\w+_[0-9a-f]{12}(?=/|\Z)")
+
+
 class Locator(Frozen, frozen=True):
     """Finds the locations of paths and names, by one configuration.
 
     :param naming: the user's configuration of the listener's names
     :param rules: the rules by which the organisation partitions its datasets
+    :param models: the folders of models of Spark's ML library, by their names before trimming.
+        Pipelines are known by the names of their stages, too
     """
 
     naming: Naming = DEFAULT_NAMING
     rules: PartitionRules = NO_RULES
+    models: frozenset[DatasetName] = frozenset()
 
     def locate(self, path: str, *, may_be_file: bool = False) -> Location | None:
         """Locate a URI or absolute path.
@@ -81,9 +93,10 @@ class Locator(Frozen, frozen=True):
             folder passes False
         :return: None if the text is neither a URI with a path nor an absolute path
         """
-        place = untrimmed(path)
-        if place is None:
+        named = untrimmed(path)
+        if named is None:
             return None
+        place = self.model_around(named) or named
         folder = self._folder(place) if may_be_file else place
         # Only URIs of local files are escaped: in Hadoop's paths a % is an ordinary character.
         is_escaped = place.namespace == "file" and not path.lstrip().startswith("/")
@@ -91,14 +104,32 @@ class Locator(Frozen, frozen=True):
 
     def locate_name(self, name: DatasetName) -> Location:
         """Locate the name of a path that was not trimmed, so that it has its partition folders."""
+        name = self.model_around(name) or name
         return self._located(name, name, is_escaped=False)
+
+    def model_around(self, name: DatasetName) -> DatasetName | None:
+        """Give the folder of the model that a path is in; None if it is in none.
+
+        :param name: the name of the path before trimming
+        """
+        stage = _STAGE.search(name.name)
+        folder = name._replace(name=name.name[: stage.start()]) if stage else name
+        # A model of models (CrossValidatorModel) has theirs below its own.
+        around = [
+            model
+            for model in self.models
+            if model.namespace == name.namespace and f"{folder.name}/".startswith(f"{model.name}/")
+        ]
+        return min(around, key=lambda model: len(model.name), default=folder if stage else None)
 
     def renamed(self, name: DatasetName) -> DatasetName:
         """Give the dataset's name for a name that the listener reports; mostly the same name.
 
-        The listener has trimmed the name already, so only a rule can change it. A table that
-        is read over JDBC gets its canonical name, without the settings of its URL.
+        The listener has trimmed the name already, so only a rule can change it, or a model around
+        it. A table that is read over JDBC gets its canonical name, without the settings of its URL.
         """
+        if (model := self.model_around(name)) is not None:
+            return self.locate_name(model).dataset
         split = self.rules.split(name)
         return split.root if split is not None else canonical(name)
 

@@ -202,6 +202,7 @@ class ActionDataset(DecodedFacets, Frozen, frozen=True, dict=True):
     :param locations: partition locations that the listener trimmed off the name; None stands for
         the full dataset
     :param left_out: names of facets that were reported but did not fit into memory
+    :param is_model: whether the dataset is a part of a model, which Spark only saves as a whole
     """
 
     name: DatasetName
@@ -209,6 +210,7 @@ class ActionDataset(DecodedFacets, Frozen, frozen=True, dict=True):
     side_facets: Mapping[str, msgspec.Raw]
     locations: frozenset[str] | None = None
     left_out: frozenset[str] = frozenset()
+    is_model: bool = False
 
     @cached_property
     def lifecycle(self) -> str:

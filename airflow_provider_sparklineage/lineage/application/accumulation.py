@@ -395,7 +395,9 @@ class Action(Frozen, frozen=True):
     OBSERVER for one that only the observer saw, or whose datasets only the observer saw.
     """
     moved: Mapping[DatasetName, DatasetName] = field(default_factory=dict)
-    """The listener's name of a dataset -> the name that rules give to the dataset."""
+    """The listener's name of a dataset -> the name that the dataset really has."""
+    is_stream: bool = False
+    """Whether the listener reports the action as a batch of a stream."""
 
     @property
     def label(self) -> str:
@@ -491,6 +493,7 @@ class _Run:
         self._first = _rank(event)
         self._job = self._first, event.job.name
         self._job_type = ""
+        self._is_stream = False
         self._ended: datetime | None = None
         self._failed = False
         self._sql = ""
@@ -506,6 +509,7 @@ class _Run:
         # The job's name gets its output suffix once the output is known, so the latest name counts.
         self._job = max(self._job, (rank, event.job.name))
         self._job_type = max(self._job_type, event.job_type)
+        self._is_stream = self._is_stream or event.is_stream
         if event.event_type in ("COMPLETE", "FAIL", "ABORT"):
             self._ended = max(self._ended or event.event_time, event.event_time)
             self._failed = self._failed or event.event_type != "COMPLETE"
@@ -544,6 +548,7 @@ class _Run:
             sql=self._sql,
             properties={k: frozenset(v) for k, v in self._properties.items()},
             error=self._error,
+            is_stream=self._is_stream,
         )
 
 

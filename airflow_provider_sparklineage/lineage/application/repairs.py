@@ -8,6 +8,10 @@ Names of datasets (:func:`with_canonical_names`):
   is kept as a location.
 - A table of a database has one name, even if actions read it by URLs with different settings.
 - Column lineage can name a single file where the inputs name its folder (:func:`input_names`).
+- A file that a batch of a stream reads is one of those that were new. The dataset is the file's
+  folder, of which the stream reads an unknown part. So is the folder of a wildcard of files, which
+  the listener reports as it is for RDD code.
+- A model of Spark's ML library is one dataset (:func:`saved_models`).
 
 Actions (:func:`repaired`):
 
@@ -24,7 +28,8 @@ Actions (:func:`repaired`):
 - Inside of a write of Delta, the listener reports the reads of the query as a separate execution,
   often only by the end of that execution, at a time before the query begins or after it ends. If a
   table is copied as it is, that execution even has the copied table as an output. The execution is
-  not an action, and writes nothing.
+  not an action, and writes nothing. A batch of a stream into a Delta table has the same name, and
+  its output is another table than its input, or the listener reports it as a batch of a stream.
 """
 
 from __future__ import annotations
@@ -40,9 +45,11 @@ from msgspec.structs import replace
 from airflow_provider_sparklineage.lineage.application.accesses import united_locations
 from airflow_provider_sparklineage.lineage.application.accumulation import ActionState
 from airflow_provider_sparklineage.model.datasets import is_files, looks_like_file
+from airflow_provider_sparklineage.model.globs import is_glob
+from airflow_provider_sparklineage.model.locations import DEFAULT_LOCATOR
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
 
     from airflow_provider_sparklineage.lineage.application.accesses import ActionDataset
@@ -64,46 +71,116 @@ def with_canonical_names(application: SparkApplication, locator: Locator) -> Spa
     """
     names = {d.name for a in application.actions for d in (*a.inputs, *a.outputs)}
     renamed = {name: locator.renamed(name) for name in names}
-    moved = {name: known for name, known in renamed.items() if known != name}
-    if not moved:
-        return application
-    actions = (
-        replace(
-            action,
-            inputs=_renamed_datasets(action.inputs, moved),
-            outputs=_renamed_datasets(action.outputs, moved),
-            moved={**action.moved, **moved},
-        )
-        for action in application.actions
-    )
+    of_all = {name: known for name, known in renamed.items() if known != name}
+    actions = []
+    for action in application.actions:
+        folders = dict(_folders_of_files(action, locator))
+        if moved := {**of_all, **folders}:
+            action = replace(
+                action,
+                inputs=_renamed_datasets(action.inputs, moved, locator, folders),
+                outputs=_renamed_datasets(action.outputs, of_all, locator),
+                moved={**action.moved, **moved},
+            )
+        actions.append(action)
     return replace(application, actions=tuple(actions))
 
 
+def _folders_of_files(
+    action: Action, locator: Locator
+) -> Iterator[tuple[DatasetName, DatasetName]]:
+    """Give (input, its folder) for each input of an action that is a part of a dataset.
+
+    These are the new files that a batch of a stream reads, and wildcards.
+    """
+    for name in (d.name for d in action.inputs if is_files(d.name)):
+        folder, _, last = name.name.rpartition("/")
+        is_wildcard = action.job_type == "RDD_JOB" and is_glob(last)
+        if folder and (is_wildcard or (action.is_stream and looks_like_file(last))):
+            yield name, locator.locate_name(name._replace(name=folder)).dataset
+
+
 def _renamed_datasets(
-    datasets: Iterable[ActionDataset], moved: Mapping[DatasetName, DatasetName]
+    datasets: Iterable[ActionDataset],
+    moved: Mapping[DatasetName, DatasetName],
+    locator: Locator,
+    of_parts: Container[DatasetName] = (),
 ) -> tuple[ActionDataset, ...]:
     """Rename datasets, and join the datasets that have the same name after that.
 
     :param moved: old name -> new name; every other name stays
+    :param of_parts: old names that are those of an unknown part of the dataset
     """
     found: dict[DatasetName, ActionDataset] = {}
     for dataset in datasets:
         name = moved.get(dataset.name, dataset.name)
-        locations = dataset.locations
-        if name != dataset.name and is_files(name):
-            locations = locations or frozenset({dataset.name.name})
+        if name != dataset.name:
+            dataset = _renamed_dataset(dataset, name, locator, dataset.name in of_parts)
         known = found.get(name)
-        if known is None:
-            found[name] = replace(dataset, name=name, locations=locations)
-            continue
-        found[name] = replace(
-            known,
-            facets={**known.facets, **dataset.facets},
-            side_facets={**known.side_facets, **dataset.side_facets},
-            locations=united_locations(known.locations, locations),
-            left_out=known.left_out | dataset.left_out,
-        )
+        if known is not None:
+            dataset = replace(
+                known,
+                facets={**known.facets, **dataset.facets},
+                side_facets={**known.side_facets, **dataset.side_facets},
+                locations=united_locations(known.locations, dataset.locations),
+                left_out=known.left_out | dataset.left_out,
+            )
+        found[name] = dataset
     return tuple(found[name] for name in sorted(found))
+
+
+def _renamed_dataset(
+    dataset: ActionDataset, name: DatasetName, locator: Locator, is_part: bool
+) -> ActionDataset:
+    """Rename one dataset; leave out the facets that are not those of the dataset of the new name.
+
+    :param is_part: whether the old name is that of an unknown part of the dataset
+    """
+    facets, sides, locations = dataset.facets, dataset.side_facets, dataset.locations
+    is_stage = locator.model_around(dataset.name) is not None
+    if is_stage:
+        facets = {k: v for k, v in facets.items() if k not in ("schema", "columnLineage")}
+    if is_stage or is_part:
+        sides = {k: v for k, v in sides.items() if k != "inputStatistics"}
+    if not is_part and is_files(name):
+        location = locator.locate_name(dataset.name)
+        locations = locations or (frozenset({location.folder.name}) if location.below else None)
+    return replace(
+        dataset,
+        name=name,
+        facets=facets,
+        side_facets=sides,
+        locations=locations,
+        is_model=is_stage,
+    )
+
+
+def saved_models(application: SparkApplication) -> frozenset[DatasetName]:
+    """Find the folders of models that Spark's ML library saved or loaded.
+
+    Such a folder has the folder ``metadata``, a text of one row, and mostly ``data`` or the stages
+    of a pipeline next to it. To save a model, Spark 4 makes a frame of that row, whose column is
+    ``_1``. Another text is taken for a model's only if the application accessed one of these, too.
+
+    :param application: the application, with the listener's names
+    """
+    texts: dict[DatasetName, set[tuple[str, ...]]] = defaultdict(set)
+    with_data: set[DatasetName] = set()
+    for action in application.actions:
+        for dataset in (*action.inputs, *action.outputs):
+            folder, _, last = dataset.name.name.rpartition("/")
+            model = dataset.name._replace(name=folder)
+            if last == "metadata" and is_files(model) and folder:
+                texts[model].add(dataset.column_names)
+            elif last == "data":
+                with_data.add(model)
+            if (pipeline := DEFAULT_LOCATOR.model_around(dataset.name)) is not None:
+                with_data.add(pipeline)
+    return frozenset(
+        model
+        for model, columns in texts.items()
+        if ("_1",) in columns or (model in with_data and columns <= {("_1",), ("value",), ()})
+    )
 
 
 def input_names(action: Action) -> Callable[[DatasetName], DatasetName]:
@@ -201,7 +278,7 @@ def _completed_python(action: Action) -> Action:
 
 
 # Executions that run inside of a write of Delta, as the listener names them.
-_SCAN = re.compile(r"[._]columnar_to_row(?=[._]|$)")
+_SCAN = re.compile(r"[._](columnar_to_row|scan_\w+)(?=[._]|$)")
 _V1_WRITE = re.compile(r"[._](append_data|overwrite_by_expression)_exec_v1(?=[._]|$)")
 
 
@@ -210,7 +287,7 @@ def _join_inner_reads(actions: Sequence[Action]) -> list[Action]:
 
     :param actions: the actions, in the order of their start
     """
-    actions = [replace(a, outputs=()) if _SCAN.search(a.job_name) else a for a in actions]
+    actions = list(map(_without_copied_table, actions))
     inner = [a for a in actions if _is_bare(a)]
     started = [action.started for action in inner]
     found: list[Action] = []
@@ -224,6 +301,17 @@ def _join_inner_reads(actions: Sequence[Action]) -> list[Action]:
                     outer = replace(outer, inputs=_united_inputs(outer, bare))
         found.append(outer)
     return [action for action in found if action.run_id not in taken]
+
+
+def _without_copied_table(action: Action) -> Action:
+    """Leave out the false output of a scan: the table that it reads.
+
+    A stream can write the table that it reads.
+    """
+    if action.is_stream or not action.outputs or not _SCAN.search(action.job_name):
+        return action
+    read = {dataset.name for dataset in action.inputs}
+    return replace(action, outputs=tuple(d for d in action.outputs if d.name not in read))
 
 
 def _within(

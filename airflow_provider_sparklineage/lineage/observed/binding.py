@@ -39,6 +39,7 @@ from airflow_provider_sparklineage.lineage.observed.places import (
     plain_uri,
 )
 from airflow_provider_sparklineage.model.allowance import UNLIMITED, Allowance, Stage
+from airflow_provider_sparklineage.model.datasets import untrimmed
 from airflow_provider_sparklineage.model.locations import DEFAULT_LOCATOR, Locator
 from airflow_provider_sparklineage.model.terms import Frozen, Witness
 from airflow_provider_sparklineage.model.texts import truncated
@@ -459,8 +460,15 @@ class _Binding:
             tuple(self._read(read, span) for read in record.reads),
             tuple(self._write(write, span) for write in record.writes),
             command,
-            tuple(self._index.place(path, None) for path in record.gone),
+            tuple(
+                self._index.place(path, None) for path in record.gone if not self._is_stage(path)
+            ),
         )
+
+    def _is_stage(self, path: str) -> bool:
+        """Whether a folder is one inside of a model, which a model saved anew no longer has."""
+        name = untrimmed(path)
+        return name is not None and self._index.locator.model_around(name) not in (None, name)
 
     def _read(self, read: ReadRecord, span: Span) -> ObservedRead:
         read = self._in_folders(read)

@@ -50,6 +50,7 @@ def with_real_batches(seen: Observed) -> Observed:
     timeline = Timeline((*batch.span, batch) for batch in batches)
     latest: dict[tuple[frozenset[DatasetName], ...], Action] = {}
     actions: list[Action] = []
+    moved: dict[DatasetName, DatasetName] = {}
     for action in seen.application.actions:
         sides = (action.inputs, action.outputs)
         names = tuple(frozenset(dataset.name for dataset in side) for side in sides)
@@ -59,24 +60,59 @@ def with_real_batches(seen: Observed) -> Observed:
         latest[names] = action
         reads = [read for batch in during for read in batch.record.reads]
         bases = (o.base for read in reads for o in read.layouts or () if not o.dimensions)
-        folders = seen.datasets.located(bases)
-        actions.append(replace(action, inputs=_in_folders(action.inputs, folders)))
+        around = _folders_around(action.inputs, seen.datasets.located(bases))
+        moved |= around
+        # Columns can be those of a file in a folder that is no dataset any more.
+        of_files = {file: around.get(folder, folder) for file, folder in action.moved.items()}
+        inputs = _in_folders(action.inputs, around)
+        actions.append(replace(action, inputs=inputs, moved={**of_files, **around}))
     done = seen.with_actions(actions)
     # A file that no action names any more is not a dataset, also where another query reads it
     # alone.
     gone = identities(seen.application.actions).keys() - identities(actions).keys()
-    return done.rebound(dict.fromkeys(gone))
+    done = done.rebound(dict.fromkeys(gone))
+    return done._replace(queries=tuple(_with_folders(query, moved) for query in done.queries))
+
+
+def _folders_around(
+    inputs: Iterable[ActionDataset], folders: Iterable[DatasetName]
+) -> dict[DatasetName, DatasetName]:
+    """Give for each input that is in one of the folders this folder."""
+    return {
+        dataset.name: folder
+        for dataset in inputs
+        for folder in folders
+        if _is_in_folder(dataset.name, folder)
+    }
 
 
 def _in_folders(
-    inputs: Sequence[ActionDataset], folders: Iterable[DatasetName]
+    inputs: Sequence[ActionDataset], around: Mapping[DatasetName, DatasetName]
 ) -> tuple[ActionDataset, ...]:
-    """Give the inputs of an action, with files replaced by the folders that contain them."""
+    """Give the inputs of an action, with files replaced by the folders that contain them.
+
+    :param around: file -> the folder
+    """
     found: dict[DatasetName, ActionDataset] = {}
     for dataset in inputs:
-        name = next((folder for folder in folders if _is_in_folder(dataset.name, folder)), None)
-        found.setdefault(name or dataset.name, replace(dataset, name=name) if name else dataset)
+        name = around.get(dataset.name, dataset.name)
+        found.setdefault(name, replace(dataset, name=name))
     return tuple(found[name] for name in sorted(found))
+
+
+def _with_folders(query: ObservedQuery, around: Mapping[DatasetName, DatasetName]) -> ObservedQuery:
+    """Replace files by their folders among the relations of a query's command.
+
+    :param around: file -> the folder
+    """
+    if query.command is None:
+        return query
+    relations = []
+    for place in query.command.relations:
+        folder = around.get(place.bound) if place.bound is not None else None
+        relations.append(place._replace(dataset=folder, bound=folder) if folder else place)
+    command = query.command._replace(relations=tuple(relations))
+    return replace(query, command=command)
 
 
 def _is_in_folder(file: DatasetName, folder: DatasetName) -> bool:

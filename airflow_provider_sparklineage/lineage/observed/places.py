@@ -225,7 +225,7 @@ class DatasetIndex:
     def __init__(
         self, identities: Mapping[DatasetName, Collection[DatasetName]], locator: Locator
     ) -> None:
-        self.locator = RememberingLocator(locator.naming, locator.rules)
+        self.locator = RememberingLocator(locator.naming, locator.rules, locator.models)
         self._names = set(identities)
         self._aliases: dict[DatasetName, DatasetName] = {}
         self._by_table: dict[str, set[DatasetName]] = defaultdict(set)

@@ -86,9 +86,10 @@ class RunFacets(msgspec.Struct):
 
 
 class JobTypeFacet(msgspec.Struct):
-    """Job facet ``jobType``: APPLICATION, SQL_JOB or RDD_JOB."""
+    """Job facet ``jobType``: APPLICATION, SQL_JOB or RDD_JOB; processed as BATCH or STREAMING."""
 
     job_type: str | None = msgspec.field(name="jobType", default=None)
+    processing_type: str | None = msgspec.field(name="processingType", default=None)
 
 
 class SqlFacet(msgspec.Struct):
@@ -158,6 +159,13 @@ class SparkEvent(msgspec.Struct):
         """The ``jobType`` of the job type facet; empty for an older listener, which sends none."""
         facets = self.job.facets
         return (facets.job_type.job_type or "") if facets and facets.job_type else ""
+
+    @property
+    def is_stream(self) -> bool:
+        """Whether the job is a batch of a stream, by the processing type in its job type facet."""
+        facets = self.job.facets
+        kind = facets.job_type.processing_type if facets and facets.job_type else None
+        return kind == "STREAMING"
 
 
 _DECODER = msgspec.json.Decoder(SparkEvent)

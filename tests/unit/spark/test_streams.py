@@ -55,7 +55,8 @@ def progress(batch, *sources, **values):
 
 def query(batch):
     execution = Mock(**{"currentBatchId.return_value": batch, "id.return_value": 7})
-    stream = Mock(**{"lastExecution.return_value": execution})
+    sources = Mock(**{"mkString.return_value": ""})
+    stream = Mock(**{"lastExecution.return_value": execution, "sources.return_value": sources})
     return Mock(**{"streamingQuery.return_value": stream})
 
 
@@ -118,9 +119,9 @@ def streaming(*, yes):
     return Mock(**{"logicalLink.return_value.get.return_value": link})
 
 
-def read_of(*bases, files=1, dimensions=()):
+def read_of(*bases, files=1, dimensions=(), index="InMemoryFileIndex"):
     layouts = [{"base": base, "dimensions": list(dimensions), "partitions": [[]]} for base in bases]
-    return {"roots": list(bases), "numFiles": files, "layouts": layouts}
+    return {"roots": list(bases), "numFiles": files, "index": index, "layouts": layouts}
 
 
 def test_files_of_a_batch_are_in_the_folder_of_their_source(looked):
@@ -130,6 +131,26 @@ def test_files_of_a_batch_are_in_the_folder_of_their_source(looked):
     looked.streams.narrow(read, streaming(yes=True))
     assert [layout["base"] for layout in read["layouts"]] == [SOURCE, "file:/other"]
     assert read["roots"] == []
+
+
+def test_a_query_inside_of_the_first_batch_knows_the_folder_of_the_source(looked):
+    sources = Mock(**{"mkString.return_value": f"FileStreamSource[{SOURCE}]\x01KafkaV2[topic]"})
+    running = Mock(**{"streamingQuery.return_value.sources.return_value": sources})
+    looked.streams.started("run", running)
+    for _ in range(2):
+        read = read_of(f"{SOURCE}/a/part-0")
+        looked.streams.narrow(read, streaming(yes=True))
+        assert [layout["base"] for layout in read["layouts"]] == [SOURCE]
+    assert running.streamingQuery().sources.call_count == 1
+
+
+def test_a_table_that_a_stream_reads_stays_the_table(looked):
+    """Its root is no file, and its parent would be read instead."""
+    looked.streams.started("run", query(0))
+    read = read_of(SOURCE, index="TahoeBatchFileIndex")
+    looked.streams.narrow(read, streaming(yes=True))
+    assert [layout["base"] for layout in read["layouts"]] == [SOURCE]
+    assert (read["roots"], read["chosen"]) == ([], True)
 
 
 def test_a_batch_that_was_planned_and_not_executed_read_nothing(looked):

@@ -13,8 +13,9 @@ import re
 import time
 
 from sparklineage_observer import iceberg, jvm, plans, records
+from sparklineage_observer.jvm import first_answer, texts
 from sparklineage_observer.records import guarded
-from sparklineage_observer.relations import name_of
+from sparklineage_observer.relations import name_of, place_of
 from sparklineage_observer.scans import is_of_stream
 
 # In the folder of a stream's sink of files, ``_spark_metadata/<batch>`` names the files that the
@@ -181,6 +182,7 @@ class Streams:
         budget = records.Budget(self._limits)
         folders = _folders(progress["sources"])
         self._folders.update(folders)
+        stream.is_asked = True
         if execution.currentBatchId() == batch:
             self._reads(record, execution, budget)
         else:
@@ -213,7 +215,7 @@ class Streams:
         """Limit a read to the batch's files if its scan belongs to a stream; change no other read.
 
         The key ``chosen`` then says that the scan has not all files of the folder. The ``roots``
-        become [], and the base of an unpartitioned layout becomes the source's folder. A table with
+        become [], and the base of a layout that is a file becomes the source's folder. A table with
         which the stream is joined is read in full, so its read is not changed.
 
         :param read: the description of the scan, an entry of a record's ``reads``, which is changed
@@ -224,13 +226,27 @@ class Streams:
         read.update(roots=[], chosen=True)
         layouts = {}
         for layout in read.get("layouts", ()):
-            if not layout["dimensions"]:
+            # The roots of an index of files are the batch's files; a table's root is the table.
+            if read.get("index") == "InMemoryFileIndex" and not layout["dimensions"]:
+                self._ask_for_folders()
                 layout["base"] = _folder_of(layout["base"], self._folders)
             if read.get("numFiles") == 0:  # the batch was not executed, or all of it was pruned
                 layout["partitions"] = []
             layouts[layout["base"]] = layout
         if "layouts" in read:
             read["layouts"] = list(layouts.values())
+
+    def _ask_for_folders(self):
+        """Learn the folders of the sources of running streams, asking each stream only once.
+
+        A query inside of a stream's first batch ends before Spark reports on that batch.
+        """
+        for stream in list(self._running.values()):
+            if not stream.is_asked:
+                stream.is_asked = True
+                # The method is private to Spark, so another version may not have it.
+                sources = first_answer(stream.query, lambda query: texts(query.sources()))
+                self._folders.update(_folders({"description": text} for text in sources or ()))
 
     @staticmethod
     def _note_others(record, stream, sources):
@@ -260,7 +276,7 @@ class Streams:
           driver ends
         - other sinks: nothing is added
 
-        For files and Delta, the record also gets the batch's ``command``.
+        For the first three, the record also gets the batch's ``command``.
 
         :param record: the batch's record, which is changed
         :param stream: the :class:`_Stream`
@@ -274,12 +290,13 @@ class Streams:
             if table is not None:
                 self._observer.snapshots.accessed(table)
                 self._observer.commit_snapshots(record, budget)
+                path, name = place_of(stream.query.sink())
+                self._note_command(record, "IcebergSink", path, name, execution.analyzed(), budget)
             return
         kind, path = sink.group(1), jvm.qualified(self._classes, self._conf, sink.group(2))
         written = execution.analyzed()
         name = name_of(jvm.option(written.catalogTable()))
-        command = {"node": kind, "target": {"path": path, "table": name}}
-        record["command"] = self._observer.commands.of_batch(command, written.query(), budget)
+        self._note_command(record, kind, path, name, written, budget)
         if kind == "DeltaSink":
             self._observer.delta.written(path)
             return
@@ -288,6 +305,10 @@ class Streams:
         write = self._sink_log.write(path, progress["batchId"], types, began, budget)
         record["writes"].append({**write, "table": name})
 
+    def _note_command(self, record, kind, path, name, written, budget):
+        command = {"node": kind, "target": {"path": path, "table": name}}
+        record["command"] = self._observer.commands.of_batch(command, written.query(), budget)
+
 
 class _Stream:
     """A running stream.
@@ -295,7 +316,7 @@ class _Stream:
     query: Spark's StreamExecution, a Java object; batch: the number of the latest batch that has
     ended, None if no batch has ended; ended: the time in ms when that batch ended or, if there is
     none, when the stream began; is_noted: whether its sources whose reads are not recorded have
-    been named in a record.
+    been named in a record; is_asked: whether it was asked for its sources.
     """
 
     def __init__(self, query):
@@ -303,6 +324,7 @@ class _Stream:
         self.batch = None
         self.ended = int(time.time() * 1000)
         self.is_noted = False
+        self.is_asked = False
 
 
 class _Listener:
