@@ -73,6 +73,9 @@ def _options(connection: Connection | None, namenode: str) -> dict[str, Any]:
         connection is not None and connection.schema == "https"
     )
     options["kerberos"] = _is_true(options.get("kerberos"))
+    verify = options.get("session_verify")
+    if str(verify).lower() in ("true", "false"):  # a text of the connection's form is no path
+        options["session_verify"] = _is_true(verify)
     options["host"] = (connection and connection.host) or namenode
     if not options["host"]:
         msg = "An hdfs:// URL has neither a host nor a connection that has one."

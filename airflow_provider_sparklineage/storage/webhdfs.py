@@ -211,7 +211,13 @@ class WebHDFS(Base):  # type: ignore[misc]  # fsspec has no types
     def _ask(self, method: str, url: str, **options: Any) -> requests.Response:
         try:
             answer = self.session.request(
-                method.upper(), url, allow_redirects=False, timeout=_TIMEOUT_S, **options
+                method.upper(),
+                url,
+                allow_redirects=False,
+                timeout=_TIMEOUT_S,
+                # REQUESTS_CA_BUNDLE would override `verify` if only the session had it.
+                verify=self.session.verify,
+                **options,
             )
         except requests.Timeout:
             msg = f"{_host(url)} does not answer"

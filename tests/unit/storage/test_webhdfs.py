@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import ssl
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
+from contextlib import ExitStack
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
+from types import SimpleNamespace
 
+import certifi
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
 
 from airflow_provider_sparklineage.storage import hdfs
 from airflow_provider_sparklineage.storage.objects import Objects
@@ -219,3 +229,96 @@ def test_an_answer_that_is_no_webhdfs_s_names_who_gave_it(server):
     store = file_system(server.server_port)
     with pytest.raises(OSError, match=r"WebHDFS at 127.0.0.1:\d+ answers 501"):
         store._call("CHECKACCESS", "options", "/")
+
+
+# --- certificates ---------------------------------------------------------------------------------
+
+
+UNVERIFIED = pytest.mark.filterwarnings("ignore:Unverified HTTPS request")  # as the user wants it
+
+
+def certificate(folder, host="127.0.0.1", days=1):
+    """Make a self-signed certificate with its key, in one file; give its path."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host)])
+    now = datetime.now(UTC)
+    address = x509.IPAddress(ip_address(host))
+    made = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=9))
+        .not_valid_after(now + timedelta(days=days))
+        .add_extension(x509.SubjectAlternativeName([address]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    file = folder / f"{host}-{days}.pem"
+    private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    file.write_bytes(private + made.public_bytes(Encoding.PEM))
+    return file
+
+
+@pytest.fixture
+def secured(tmp_path):
+    """Serve WebHDFS by TLS, with a certificate; the file of it is ``server.certificate``."""
+
+    def serve(**of):
+        server = stack.enter_context(webhdfs())
+        server.certificate = certificate(tmp_path, **of)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(server.certificate)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        return server
+
+    with ExitStack() as stack:
+        yield serve
+
+
+def names(server, **extra):
+    from airflow_provider_sparklineage.storage.webhdfs import WebHDFS
+
+    connection = SimpleNamespace(
+        host="127.0.0.1",
+        port=server.server_port,
+        schema="https",
+        login="airflow",
+        password=None,
+        extra_dejson=extra,
+    )
+    return WebHDFS(**hdfs._options(connection, "")).ls("/", detail=False)
+
+
+@UNVERIFIED
+@pytest.mark.parametrize("variable", ["REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NONE"])
+@pytest.mark.parametrize("key", ["verify", "session_verify"])
+def test_the_connection_s_verify_holds_whatever_the_environment_has(
+    secured, monkeypatch, variable, key
+):
+    server = secured()
+    monkeypatch.setenv(variable, certifi.where())
+    assert names(server, **{key: False}) == []
+    assert names(server, **{key: "False"}) == []
+    assert names(server, **{key: str(server.certificate)}) == []
+    for more in ({}, {key: True}, {key: "true"}):
+        with pytest.raises(ConnectionError, match="certificate"):
+            names(server, **more)
+
+
+def test_the_environment_s_certificates_hold_where_the_connection_has_none(secured, monkeypatch):
+    server = secured()
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(server.certificate))
+    assert names(server) == []
+    assert names(server, verify=True) == []
+
+
+@UNVERIFIED
+@pytest.mark.parametrize("of", [{"host": "127.0.0.2"}, {"days": -1}], ids=["of another", "expired"])
+def test_an_odd_certificate_is_the_reason(secured, monkeypatch, of):
+    server = secured(**of)
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", certifi.where())
+    assert names(server, verify=False) == []
+    with pytest.raises(ConnectionError, match="certificate"):
+        names(server, verify=str(server.certificate))
+
+
+def test_a_file_of_certificates_that_is_not_there_is_named(secured):
+    with pytest.raises(OSError, match="/nowhere/ca"):
+        names(secured(), verify="/nowhere/ca.pem")
