@@ -73,6 +73,8 @@ def _print_heading(out: Console, event: model.Event) -> None:
     colour = "green" if state == "COMPLETE" else "red"
     out.rule(f"[bold]{escape(event.job.name or '')}[/]", align="left")
     out.print(f"[{colour}]{state}[/] {time}  run {run_id}")
+    if event.capture.attempts:
+        out.print(f"The cluster started the driver {event.capture.attempts} times.")
 
 
 def escape(text: str) -> str:
@@ -134,6 +136,8 @@ def _facts(
         yield "all data removed"
     if entry and entry.planned:
         yield f"{entry.planned} only planned"
+    if entry and entry.attempt:
+        yield f"last by attempt {entry.attempt}"
     written = dataset.of_side.output_statistics
     if written and written.rowCount is not None:
         yield f"{written.rowCount} rows"

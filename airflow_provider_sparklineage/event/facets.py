@@ -425,6 +425,7 @@ def capture_facet(
         applicationRunId=_uuid(application.run_id) if application else None,
         sparkVersion=(application and application.spark_version) or None,
         listenerVersion=(application and application.listener_version) or None,
+        attempts=lineage.attempts if lineage.attempts > 1 else None,
         actions=len(application.actions) if application else 0,
         events=report.events,
         bytes=report.bytes,
@@ -455,6 +456,7 @@ def _accessed(dataset: LineageDataset, side: Side) -> dict[str, Any]:
             "writes": dataset.writes if dataset.writes > 1 else None,
             "planned": len(dataset.planned) or None,
             "removed": len(dataset.removed) or None,
+            "attempt": dataset.attempt,
         }
     )
 

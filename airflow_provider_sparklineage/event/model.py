@@ -181,6 +181,8 @@ class Seen(Struct):
     :param accessed: the extent of the access, e.g. ``all`` or ``part``
     :param planned: number of partitions that Spark only planned to read
     :param removed: number of partitions that a write emptied
+    :param attempt: number of the last attempt of the driver that accessed it, if a later one did
+        not
     """
 
     dataset: Name
@@ -191,6 +193,7 @@ class Seen(Struct):
     removed: Count | None = None
     failed: bool | None = None
     writes: Count | None = None
+    attempt: Count | None = None
 
 
 class Missing(Struct):
@@ -210,6 +213,7 @@ class Capture(Struct):
     applicationId: Value = None  # noqa: N815
     sparkVersion: Value = None  # noqa: N815
     actions: Value = None
+    attempts: Count | None = None
 
     @property
     def unlisted(self) -> int:

@@ -41,12 +41,17 @@ from airflow_provider_sparklineage.spark.capture.observations import Messages
 from airflow_provider_sparklineage.spark.capture.reading import Reading
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from airflow_provider_sparklineage.lineage.dataset import TaskLineage
+    from airflow_provider_sparklineage.lineage.dataset import LineageDataset, TaskLineage
     from airflow_provider_sparklineage.lineage.observed.accesses import Observations
+    from airflow_provider_sparklineage.model.datasets import DatasetName
     from airflow_provider_sparklineage.model.locations import Locator
-    from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle, Manifest
+    from airflow_provider_sparklineage.spark.capture.bundle import (
+        CaptureBundle,
+        DriverAttempt,
+        Manifest,
+    )
     from airflow_provider_sparklineage.spark.capture.lines import ReadReport
     from airflow_provider_sparklineage.spark.capture.observations import ObservationReport
 
@@ -132,7 +137,44 @@ def merged_lineage(bundle: CaptureBundle, allowance: Allowance) -> TaskLineage:
             d.code is not DegradationCode.DELIVERY_INCOMPLETE for d in manifest.degradations
         ),
     )
-    return replace(lineage, degradations=(*degradations, *lineage.degradations))
+    lineage = replace(lineage, degradations=(*degradations, *lineage.degradations))
+    return with_attempts(lineage, witnessed, manifest.attempts)
+
+
+def with_attempts(
+    lineage: TaskLineage, application: SparkApplication, attempts: Sequence[DriverAttempt]
+) -> TaskLineage:
+    """Mark the datasets that only an earlier attempt of the driver accessed.
+
+    A cluster may start the driver of an application again. The lineage has what all attempts did,
+    because an attempt that failed may have written. An action belongs to the last attempt that had
+    begun before the action.
+
+    :param application: the application, with all actions that were merged
+    :param attempts: the attempts in their order; empty if the first one was the only one
+    """
+    if not attempts:
+        return lineage
+    read: dict[DatasetName, int] = {}
+    written: dict[DatasetName, int] = {}
+    last = attempts[-1].number
+    for action in application.actions:
+        begun = [one.number for one in attempts if one.started <= action.started]
+        number = begun[-1] if begun else attempts[0].number
+        for of_side, datasets in ((read, action.inputs), (written, action.outputs)):
+            for dataset in datasets:
+                of_side[dataset.name] = max(number, of_side.get(dataset.name, number))
+
+    def marked(dataset: LineageDataset, of_side: Mapping[DatasetName, int]) -> LineageDataset:
+        number = of_side.get(dataset.name, last)
+        return dataset if number == last else replace(dataset, attempt=number)
+
+    return replace(
+        lineage,
+        inputs=tuple(marked(dataset, read) for dataset in lineage.inputs),
+        outputs=tuple(marked(dataset, written) for dataset in lineage.outputs),
+        attempts=last,
+    )
 
 
 # --- both witnesses -------------------------------------------------------------------------------

@@ -89,6 +89,8 @@ class LineageDataset(DecodedFacets, Frozen, frozen=True, dict=True):
         dataset counts as written
     :param writes: of an output, the number of actions that wrote it; the output's statistics are
         the sum over these actions
+    :param attempt: the number of the last attempt of the driver that accessed it, if there was a
+        later attempt that did not; None if there was not, or that is not known
     :param is_empty: whether all accesses were observed, and none of them read, wrote or removed
         data
     :param is_emptied: whether all accesses were observed, and they left an unpartitioned output
@@ -111,6 +113,7 @@ class LineageDataset(DecodedFacets, Frozen, frozen=True, dict=True):
     witness: Witness | None = None
     failed: bool = False
     writes: int = 1
+    attempt: int | None = None
     is_empty: bool = False
     is_emptied: bool = False
     is_of_chosen_files: bool = False
@@ -160,6 +163,7 @@ class TaskLineage(Frozen, frozen=True):
     """The datasets that one try of a task read and wrote; degradations report missing parts.
 
     :param application: the application that was merged; None if none was
+    :param attempts: the number of attempts of the driver, as far as they are known
     """
 
     outcome: Outcome
@@ -167,6 +171,7 @@ class TaskLineage(Frozen, frozen=True):
     outputs: tuple[LineageDataset, ...] = ()
     application: SparkApplication | None = None
     degradations: tuple[Degradation, ...] = ()
+    attempts: int = 1
 
 
 def joined(

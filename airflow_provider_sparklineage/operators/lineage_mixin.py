@@ -480,6 +480,8 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
         finally:
             if self._is_lineage_refused():  # no job was started, so there is none to wait for
                 current.note(is_refused=True, is_awaited=True)
+            elif changes := self._failed_lineage_submission():
+                current.note(**changes)
             # Lineage is collected here and not in the hooks, because Airflow stops a hook after ten
             # seconds and loses the event.
             with current.cost.after_job:
@@ -556,6 +558,13 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
         Here this is not known, so it is False; a subclass may know it.
         """
         return False
+
+    def _failed_lineage_submission(self) -> Mapping[str, Any]:
+        """Give what a failed spark-submit says of a driver in a cluster, as fields of the capture.
+
+        Here this is not known, so there are none; a subclass may know it.
+        """
+        return {}
 
 
 @contextmanager

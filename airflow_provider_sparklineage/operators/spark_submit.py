@@ -18,6 +18,12 @@ if TYPE_CHECKING:
 
     from airflow_provider_sparklineage.operators.attempt.submit import Capture
 
+# Attributes of Airflow's hook with the ids that it has read in spark-submit's output.
+_APPLICATION_IDS = (
+    *("_yarn_application_id", "_driver_id"),
+    *("_kubernetes_application_id", "_kubernetes_driver_pod"),
+)
+
 
 class SparkLineageMixin(LineageMixin):
     """
@@ -82,6 +88,30 @@ class SparkLineageMixin(LineageMixin):
         capture, hook = self.lineage_try.capture, getattr(self, "_hook", None)
         is_resumed = capture is not None and capture.is_resumed
         return not is_resumed and getattr(hook, "_submit_sp", "unknown") is None
+
+    def _failed_lineage_submission(self) -> Mapping[str, Any]:
+        """Give the changes of the capture if spark-submit failed and the driver is in a cluster.
+
+        Spark-submit may fail before or after it has started an application. It names the
+        application in its output, unless somebody has configured its log to be silent.
+        """
+        capture, hook = self.lineage_try.capture, getattr(self, "_hook", None)
+        code = getattr(getattr(hook, "_submit_sp", None), "returncode", None) or 0
+        if capture is None or capture.is_resumed or code <= 0:  # below 0 a signal ended it
+            return {}
+        if capture.is_awaited and not capture.bundle.manifest.remote:  # the driver was here
+            return {}
+        failed = f"spark-submit failed (exit code {code})"
+        known = (getattr(hook, name, None) for name in _APPLICATION_IDS)
+        application = next((one for one in known if one and one[-1].isalnum()), None)
+        if application is None:
+            text = (
+                f"{failed} and named no application, so none is known to have started. The output "
+                "of spark-submit is in the log of the task."
+            )
+            return {"unsubmitted": text, "is_awaited": True}
+        text = f"{failed} after it had submitted {application}, of whose end nothing is known."
+        return {} if capture.is_awaited else {"unsubmitted": text}
 
     def _inject_lineage(self, capture: Capture, context: Context) -> Capture:
         """Put the listener into this operator's own submission."""

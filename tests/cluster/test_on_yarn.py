@@ -63,6 +63,26 @@ def test_a_job_that_is_killed_reports_what_it_had_delivered(
     assert "it was killed" in ran.degradations["delivery_incomplete"]
 
 
+def test_what_only_an_earlier_attempt_did_is_marked(submit, captures, lake):
+    ran = submit("fails_at_first", lake, conf={"spark.yarn.maxAppAttempts": "2"})
+    assert ran.error is None
+    assert ran.inputs == [f"{lake}/customers", f"{lake}/orders"]
+    assert ran.outputs == [f"{lake}/after", f"{lake}/before"]
+    facet = ran.lineage.run_facets["sparkLineage_capture"]
+    assert facet.attempts == 2
+    marks = {d["dataset"]["name"].rpartition("/")[2]: d.get("attempt") for d in facet.datasets}
+    assert marks == {"after": None, "customers": None, "before": 1, "orders": 1}
+
+
+@pytest.mark.parametrize("waits", ["true", "false"])
+def test_an_application_that_is_not_there_is_no_job_that_runs(submit, captures, lake, waits):
+    conf = {"spark.yarn.submit.waitAppCompletion": waits}
+    ran = submit(f"{lake}/nowhere.py", conf=conf)
+    assert ran.error is not None
+    assert not {"application_unfinished", "driver_elsewhere"} & {*ran.degradations}
+    assert "spark-submit failed (exit code 1)" in ran.degradations["no_events"]
+
+
 def test_two_tasks_at_the_same_time_have_their_own_lineage(submit, captures, lake):
     with ThreadPoolExecutor(2) as threads:
         jobs = {"staging_chain": "first", "union_diamond": "second"}

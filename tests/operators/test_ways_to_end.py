@@ -157,6 +157,75 @@ def test_what_was_delivered_is_collected_when_the_application_has_failed(
     assert [d.name for d in facets(task).inputs] == READ
 
 
+# --- refused by spark-submit ----------------------------------------------------------------------
+
+
+NOT_WAITING = {
+    "spark.yarn.submit.waitAppCompletion": "false",
+    "spark.kubernetes.submission.waitAppCompletion": "false",
+}
+FAILED = "spark-submit failed (exit code 1)"
+REFUSED = pytest.mark.parametrize(
+    ("kind", "arguments"),
+    [
+        *WAYS,
+        pytest.param("yarn", {"durable": False, "conf": NOT_WAITING}, id="YARN, nobody waits"),
+        pytest.param("kubernetes", {"conf": NOT_WAITING}, id="Kubernetes, nobody waits"),
+        pytest.param("spark://master:7077", {"durable": False}, id="standalone, Airflow asks"),
+        pytest.param(
+            "spark://master:7077",
+            {"durable": False, "conf": {"spark.submit.deployMode": "cluster"}},
+            id="standalone, nobody waits",
+        ),
+    ],
+)
+
+
+@REFUSED
+def test_a_submission_that_failed_is_no_job_that_runs(
+    spark_submit, execute, cluster, store, kind, arguments
+):
+    if kind in ("yarn", "kubernetes"):
+        runs(cluster, kind)
+    else:
+        is_asked = "conf" not in arguments
+        cluster.connect(kind, **({} if is_asked else {"deploy-mode": None}))
+    spark_submit.does(exit=1)
+    task = operator(**arguments)
+    begun = time.monotonic()
+    with pytest.raises(Exception, match="Error code is: 1"):
+        execute(task)
+    assert time.monotonic() - begun < 5
+    missing = degradations(task)
+    assert missing["no_events"].startswith(f"{FAILED} and named no application")
+    assert not {"application_unfinished", "driver_elsewhere", "delivery_incomplete"} & {*missing}
+
+
+def test_a_submission_that_failed_when_it_had_submitted_differs_from_one_that_had_not(
+    spark_submit, execute, cluster, store
+):
+    runs(cluster, "yarn")
+    spark_submit.does(exit=1, code=SUBMITS)
+    task = operator(durable=False, conf=NOT_WAITING)
+    with pytest.raises(Exception, match="Error code is: 1"):
+        execute(task)
+    message = degradations(task)["application_unfinished"]
+    assert message.startswith(f"{FAILED} after it had submitted {APPLICATION}, of whose end")
+    assert "airflow sparklineage collect" in message
+
+
+def test_what_a_driver_delivered_is_reported_though_spark_submit_named_no_application(
+    spark_submit, execute, cluster, store
+):
+    cluster.connect("yarn")
+    spark_submit.does("staging_chain", code=DRIVES, exit=1)
+    task = operator(durable=False)
+    with pytest.raises(Exception, match="Error code is: 1"):
+        execute(task)
+    assert [d.name for d in facets(task).inputs] == READ
+    assert "no_events" not in degradations(task)
+
+
 # --- refused by Airflow ---------------------------------------------------------------------------
 
 WAIT = "waitAppCompletion"

@@ -7,6 +7,7 @@ that need a person's attention are in one warning.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -86,7 +87,7 @@ def collect(
                 capture.resumed_id,
             )
         if not capture.is_awaited:
-            raise NotAwaitedError(_NOT_AWAITED)  # noqa: TRY301  (handled like other failures)
+            raise NotAwaitedError(capture.unsubmitted or _NOT_AWAITED)  # noqa: TRY301  (handled like other failures)
         deadline.begin(timeout_s)
         problems: Iterable[tuple[DegradationCode, str]] = ()
         if own_files.receiver is not None:
@@ -103,12 +104,18 @@ def collect(
                 bundle.manifest,
                 bundle.path,
                 deadline.budget.part(_FOR_RECEIVING),
-                waits=True,
+                waits=not capture.unsubmitted,
                 follower=own_files.follower,
             )
+            if capture.unsubmitted and not delivered.has_begun:
+                delivered = delivered.without_driver(capture.unsubmitted)
             noted = (safe_degradation(d.code, d.message) for d in delivered.degradations)
-            bundle = bundle.noted(*noted, degradations=delivered.earlier)
+            bundle = bundle.noted(
+                *noted, degradations=delivered.earlier, attempts=delivered.attempts
+            )
             capture = replace(capture, is_delivered=delivered.is_complete)
+        elif capture.unsubmitted and not _has_events(bundle):
+            bundle = bundle.noted(safe_degradation(DegradationCode.NO_EVENTS, capture.unsubmitted))
         merged = lineage_of_try(bundle, last_known, deadline.allowance())
         if has_failed(merged.lineage):
             outcome = Outcome.FAIL
@@ -121,6 +128,13 @@ def collect(
         return _collected(replace(capture, bundle=bundle), merged)
     except (Exception, AirflowTaskTimeout) as error:
         return given_up(replace(capture, bundle=bundle), outcome, last_known, error)
+
+
+def _has_events(bundle: bundles.CaptureBundle) -> bool:
+    """Whether a driver has written events into the bundle, over a mount."""
+    with suppress(OSError):
+        return bundle.events_path is not None and bundle.events_path.stat().st_size > 0
+    return False
 
 
 _ON_ITS_WAY_S = 2.0

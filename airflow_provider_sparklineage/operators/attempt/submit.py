@@ -208,6 +208,8 @@ class Capture(Frozen, frozen=True):
     :param resumed_id: the id by which Airflow knows the job of the earlier try
     :param is_refused: whether Airflow did not submit the job, so that no driver is going to deliver
     :param is_delivered: whether a driver in a cluster has reported that it delivered all its files
+    :param unsubmitted: a sentence on the failure of spark-submit, if the driver would run in a
+        cluster; empty if spark-submit did not fail, or that is not known
     """
 
     settings: Settings
@@ -222,6 +224,7 @@ class Capture(Frozen, frozen=True):
     resumed_id: str = ""
     is_refused: bool = False
     is_delivered: bool = False
+    unsubmitted: str = ""
 
     @property
     def is_resumed(self) -> bool:

@@ -95,6 +95,17 @@ class Worker(msgspec.Struct, frozen=True):
     pid: int
 
 
+class DriverAttempt(msgspec.Struct, frozen=True):
+    """One of several drivers that a cluster started for one application.
+
+    :param number: the cluster's number of the attempt, which is 1 for the first one
+    :param started: the time at which it began to deliver, by its own clock
+    """
+
+    number: int
+    started: datetime
+
+
 class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
     """The worker's knowledge of a try; ``event/schemas/manifest.json`` is the manifest's schema."""
 
@@ -144,6 +155,8 @@ class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
     remote: str = ""
     """URL of the folder to which a driver in a cluster delivers its capture, as Airflow knows the
     folder; empty if the driver writes into the bundle."""
+    attempts: tuple[DriverAttempt, ...] = ()
+    """The drivers that delivered, in their order; empty if the first driver was the only one."""
     of_command: bool = False
     """Whether spark-submit is in a command of the user's own. Such a bundle is not merged when the
     task has ended."""

@@ -29,6 +29,7 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
+from datetime import UTC, datetime
 from threading import Event
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -41,7 +42,11 @@ from airflow_provider_sparklineage.model.credentials import scrub
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.exceptions import SettingsError
 from airflow_provider_sparklineage.model.terms import EVENTS, OBSERVATIONS, Frozen
-from airflow_provider_sparklineage.spark.capture.bundle import collect_command, in_spark
+from airflow_provider_sparklineage.spark.capture.bundle import (
+    DriverAttempt,
+    collect_command,
+    in_spark,
+)
 from airflow_provider_sparklineage.spark.capture.download import Download, Follower
 from airflow_provider_sparklineage.spark.capture.lines import UnreadableError, decoded
 from airflow_provider_sparklineage.storage.bounded import StoreError, reason, within_budget
@@ -171,6 +176,16 @@ class Attempt(Frozen, frozen=True):
                     chosen.append(segment)
                     before = segment.last
         return sorted(chosen, key=lambda s: (s.first, s.kind))
+
+    def as_driver(self, before: int) -> DriverAttempt:
+        """Describe the driver of this attempt, by the name of the folder.
+
+        :param before: the number of the attempt before; a cluster that starts a driver again may
+            give it the number of the earlier one
+        """
+        number, started_ms, _ = self.name.split("-")
+        started = datetime.fromtimestamp(int(started_ms) / 1000, UTC)
+        return DriverAttempt(max(int(number), before + 1), started)
 
     def missing(self) -> Iterator[tuple[str, int, int]]:
         """Yield the ranges of missing segments, as (kind, first number, last number).
@@ -459,6 +474,7 @@ class Delivered(Frozen, frozen=True):
     :param has_ended: whether the last driver reported that it had delivered all its lines
     :param failed: the name of the class of the exception that ended the last driver's Python; empty
         if there was none, or if it is not known
+    :param attempts: the drivers that delivered; empty if the first driver was the only one
     """
 
     earlier: tuple[Degradation, ...]
@@ -466,6 +482,15 @@ class Delivered(Frozen, frozen=True):
     has_begun: bool = False
     has_ended: bool = False
     failed: str = ""
+    attempts: tuple[DriverAttempt, ...] = ()
+
+    def without_driver(self, reason: str) -> Delivered:
+        """Say of a try to which nothing was delivered that it had no driver.
+
+        :param reason: a sentence on the submission that failed
+        """
+        other = (d for d in self.degradations if d.code is not DegradationCode.DRIVER_ELSEWHERE)
+        return replace(self, degradations=(Degradation(DegradationCode.NO_EVENTS, reason), *other))
 
     @property
     def is_complete(self) -> bool:
@@ -534,7 +559,15 @@ def received(
         bool(own),
         end is not None,
         end.failed if end else "",
+        _drivers(own),
     )
+
+
+def _drivers(own: Sequence[Attempt]) -> tuple[DriverAttempt, ...]:
+    drivers: list[DriverAttempt] = []
+    for attempt in own:
+        drivers.append(attempt.as_driver(drivers[-1].number if drivers else 0))
+    return tuple(drivers) if drivers and drivers[-1].number > 1 else ()
 
 
 def _still_true(manifest: Manifest, *, has_ended: bool = False) -> tuple[Degradation, ...]:

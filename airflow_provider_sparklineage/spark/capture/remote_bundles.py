@@ -332,6 +332,7 @@ def fetched(url: str, into: Path, budget: Budget) -> tuple[CaptureBundle, remote
     manifest = replace(manifest_of(url, budget), remote=url)
     delivered = remote.received(manifest, into, budget, waits=False)
     missing = (*delivered.earlier, *delivered.degradations)
-    bundle = CaptureBundle(into, replace(manifest, degradations=missing))
+    manifest = replace(manifest, degradations=missing, attempts=delivered.attempts)
+    bundle = CaptureBundle(into, manifest)
     bundle.save()
     return bundle, delivered

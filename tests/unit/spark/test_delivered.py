@@ -21,7 +21,7 @@ from airflow_provider_sparklineage.spark.capture.bundle import Manifest, TaskIde
 from airflow_provider_sparklineage.spark.capture.remote import received
 from airflow_provider_sparklineage.spark.capture.remote_bundles import fetched
 from tests.local_store import URL, LocalStore
-from tests.remote_driver import RemoteDriver
+from tests.remote_driver import STARTED_MS, RemoteDriver
 
 RUN, OTHER = "0191f0a0-0000-7000-8000-000000000001", "0191f0a0-0000-7000-8000-000000000002"
 NAME = "shop.revenue-try1-abcd1234"
@@ -802,3 +802,36 @@ def test_what_has_no_manifest_is_no_bundle(folder, into, content):
         (folder / "manifest.json").write_text(content)
     with pytest.raises(CaptureError, match=r"manifest|capture location"):
         fetched(f"{URL}/{NAME}", into, budget_of(60))
+
+
+# --- several drivers for one application ----------------------------------------------------------
+
+
+def attempts(folder, into):
+    delivered = received(MANIFEST, into, Budget(lambda: 5), waits=False)
+    return [(one.number, int(one.started.timestamp() * 1000)) for one in delivered.attempts]
+
+
+def test_of_one_driver_no_attempts_are_told_apart(folder, into):
+    RemoteDriver(folder, RUN).starts().delivers("events", "{}\n").ends()
+    assert attempts(folder, into) == []
+
+
+def test_each_driver_that_a_cluster_started_is_an_attempt(folder, into):
+    RemoteDriver(folder, RUN).starts().delivers("events", "{}\n")
+    RemoteDriver(folder, OTHER, tail="00000000").starts().delivers("events", "{}\n").ends()
+    RemoteDriver(folder, RUN, number=2).starts().ends()
+    assert attempts(folder, into) == [(1, STARTED_MS + 1), (2, STARTED_MS + 2)]
+
+
+def test_an_attempt_that_died_before_it_could_deliver_counts_by_the_number_of_the_next(
+    folder, into
+):
+    RemoteDriver(folder, RUN, number=3).starts().delivers("events", "{}\n").ends()
+    assert attempts(folder, into) == [(3, STARTED_MS + 3)]
+
+
+def test_drivers_with_one_number_are_numbered_by_time(folder, into):
+    for number, tail in ((1, "00000001"), (1, "00000002"), (2, "00000003")):
+        RemoteDriver(folder, RUN, number=number, tail=tail).starts()
+    assert [number for number, _ in attempts(folder, into)] == [1, 2, 3]
