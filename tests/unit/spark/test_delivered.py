@@ -812,7 +812,7 @@ def attempts(folder, into):
     return [(one.number, int(one.started.timestamp() * 1000)) for one in delivered.attempts]
 
 
-def test_of_one_driver_no_attempts_are_told_apart(folder, into):
+def test_one_driver_is_no_attempt_of_several(folder, into):
     RemoteDriver(folder, RUN).starts().delivers("events", "{}\n").ends()
     assert attempts(folder, into) == []
 
