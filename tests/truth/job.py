@@ -16,6 +16,11 @@ if TYPE_CHECKING:
 DAYS = ("2024-05-05", "2024-05-06", "2024-05-07")
 FORMATS = ("parquet", "delta", "iceberg")
 
+
+class Every(list[str | None]):
+    """All partitions that a table has, by their values; ``all`` is also right of them."""
+
+
 How = str | list[str | tuple[str | None, ...] | None]
 """How much of a dataset is accessed: ``all``, ``none``, ``unknown``, or the partitions, each by its
 value, or by its values where there are several dimensions. ``all`` is also true of a dataset

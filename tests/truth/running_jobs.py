@@ -13,6 +13,7 @@ from airflow_provider_sparklineage.model.terms import OBSERVATIONS
 from tests import record_events
 from tests.observed_partitions import lost
 from tests.spark import submissions
+from tests.truth.job import Every
 from tests.truth.reported import Accessed, Reported
 from tests.truth.running import FORMATS, merged
 
@@ -206,7 +207,8 @@ class _Judge:
         else:
             partitions = {p if isinstance(p, tuple) else (p,) for p in true}
             known = accessed.partitions
-            is_right, truth = known == partitions, _named(partitions)
+            is_all = isinstance(true, Every) and accessed.how == "all"
+            is_right, truth = is_all or known == partitions, _named(partitions)
             is_less = accessed.how == "unknown" or (known is not None and known < partitions)
         outcome = self._unless_declared("silent" if is_less else "false", table)
         self._check(is_right, outcome, f"{what} is {_text(accessed)}, and true is {truth}")

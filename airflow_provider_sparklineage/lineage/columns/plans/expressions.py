@@ -233,6 +233,8 @@ class Value(Frozen, frozen=True):
     :param made_of: things other than columns of which the value is made: ``literal``, ``count``,
         ``rdd`` and so on
     :param text: the expression that made the value; empty for a column as it was read
+    :param fields: the values of the fields, in order, if the value is a struct that the plan made;
+        empty if it is anything else
     """
 
     sources: Mapping[int, int]
@@ -240,13 +242,18 @@ class Value(Frozen, frozen=True):
     guess: str = ""
     made_of: frozenset[str] = frozenset()
     text: str = ""
+    fields: tuple[Value, ...] = ()
 
     def by(self, step: int) -> Value:
         """Give the value with one more transformation of its sources.
 
+        The fields of a struct are no longer known then.
+
         :param step: the transformation, as a bit
         """
-        return self if step == IDENTITY else replace(self, sources=through(step, self.sources))
+        if step == IDENTITY:
+            return self
+        return replace(self, sources=through(step, self.sources), fields=())
 
 
 NULL = "NULL"
@@ -266,12 +273,15 @@ def together(values: Iterable[Value]) -> Value:
     for value in found:
         unite(sources, value.sources)
     made_of = frozenset[str]().union(*(value.made_of for value in found))
+    fields = [value.fields for value in found] if any(value.fields for value in found) else []
+    are_alike = len({len(of) for of in fields}) == 1
     return Value(
         sources,
         all(value.is_whole for value in found),
         next((value.guess for value in found if value.guess), ""),
         made_of,
         next((value.text for value in found if value.text), ""),
+        tuple(map(together, zip(*fields, strict=True))) if are_alike else (),
     )
 
 
@@ -422,7 +432,7 @@ class Expressions:
                     labels.append(named[0])
                     continue
             made = self._made(name, node, below, find, chosen_by)
-            if name in _ATTRIBUTES:
+            if name in _ATTRIBUTES or _is_known_field(name, below):
                 operands.append(made)
                 labels.append(made.text or expression_text(name, node, named))
             else:
@@ -443,6 +453,8 @@ class Expressions:
             return replace(NOTHING, is_whole=rows.is_whole)
         if is_tree(node.get("plan")):
             return self._of_subquery(name, node, find)
+        if _is_known_field(name, below):
+            return _field(node, below[0])
         return _CHOICES[name](below) if name in _CHOICES else _function(name, below)
 
     def _of_subquery(self, name: str, node: Node, find: Find) -> Value:
@@ -557,6 +569,31 @@ def _pivot_first(below: Operands) -> Value:
     return _chosen([chosen], values)
 
 
+def _struct(below: Operands) -> Value:
+    """Give the value of a struct from its operands: the name and value of each field in turn."""
+    fields = tuple(below[1::2])
+    return replace(together(fields).by(TRANSFORMATION), fields=fields)
+
+
+def _is_known_field(name: str, below: Operands) -> bool:
+    """Whether an expression is a field of a struct that the plan made.
+
+    :param name: the class of the expression
+    :param below: its operands
+    """
+    return name == "GetStructField" and bool(below) and bool(below[0].fields)
+
+
+def _field(node: Node, struct: Value) -> Value:
+    """Give the value of a field of a struct that the plan made.
+
+    :param node: the node of the expression, which has the field's position
+    """
+    at = node.get("ordinal")
+    is_known = isinstance(at, int) and at < len(struct.fields)
+    return struct.fields[at] if is_known else struct.by(TRANSFORMATION)
+
+
 def _window(below: Operands) -> Value:
     function, spec = below
     return _chosen([spec], [function], chosen_by=WINDOW)
@@ -586,6 +623,7 @@ _CHOICES: Mapping[str, Callable[[Operands], Value]] = {
     "Coalesce": lambda below: _chosen(below, below),
     "AggregateExpression": _aggregate,
     "PivotFirst": _pivot_first,
+    "CreateNamedStruct": _struct,
     "WindowExpression": _window,
     "With": _with,
     **dict.fromkeys(_RANK_FUNCTIONS, lambda _: _function("", [])),

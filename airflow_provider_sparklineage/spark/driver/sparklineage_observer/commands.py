@@ -43,7 +43,7 @@ _KINDS = {_FILES, _HIVE, _SAVE, TABLE_AS_SELECT, *_V2_WRITES, *_UNREPORTED}
 # Parts of a plan's text for which the listener reports too few columns, or none (docs/limits.md).
 _LOST = re.compile(
     r"\)#\d|In(?:Pandas|Arrow)|TransformWithState"  # functions of Python
-    r"|Expand|Except|Intersect|scalar-subquery#| FILTER \("
+    r"|Expand|Except|Intersect|scalar-subquery#| FILTER \(|WithCTE|named_struct\("
     r"|LogicalRDD|ExternalRDD|LocalRelation|OneRowRelation|Range|InMemoryRelation"
     r"|(?:\[|, )[^#\[\]]* AS |Generate [^#\n]*, (?:true|false), "  # made of no column
     r"|more fields"  # columns that the text leaves out

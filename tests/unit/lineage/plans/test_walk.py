@@ -196,3 +196,53 @@ def test_children_stand_after_their_parent():
     tree = [node("Join", 2), node("Filter", 1), orders(), orders()]
     assert children(tree) == [[1, 3], [2], [], []]
     assert kind(tree[0]) == "Join"
+
+
+def text(value):
+    return node("Literal", value=value, dataType="string")
+
+
+def a_struct(*fields):
+    """Make the expression of a struct, from its fields: a name, and the expression of its value."""
+    parts = [part for name, *value in fields for part in (text(name), *value)]
+    return [node("CreateNamedStruct", 2 * len(fields)), *parts]
+
+
+def field(at, *struct):
+    return [node("GetStructField", 1, ordinal=at, name="named"), *struct]
+
+
+A, B = attribute(1, "a"), attribute(2, "b")
+PLUS = [node("Add", 2), B, node("Literal", value="1", dataType="long")]
+
+
+@pytest.mark.parametrize(
+    ("expression", "sources"),
+    [
+        (field(0, *a_struct(("x", A), ("y", *PLUS))), "orders.a IDENTITY"),
+        (field(1, *a_struct(("x", A), ("y", *PLUS))), "orders.b TRANSFORMATION"),
+        (
+            field(0, *field(1, *a_struct(("x", A), ("y", *a_struct(("z", B), ("w", A)))))),
+            "orders.b IDENTITY",
+        ),
+        (
+            field(0, node("Something", 1), *a_struct(("x", A), ("y", B))),
+            "orders.a TRANSFORMATION, orders.b TRANSFORMATION",
+        ),
+        (
+            field(2, *a_struct(("x", A), ("y", B))),
+            "orders.a TRANSFORMATION, orders.b TRANSFORMATION",
+        ),
+    ],
+    ids=["column", "expression", "nested", "of something else", "not there"],
+)
+def test_a_field_of_a_struct_has_the_sources_of_that_field(expression, sources):
+    assert of(project(alias(9, "c", *expression)), orders("a", "b")) == f"c <- {sources}"
+
+
+def test_a_struct_keeps_its_fields_through_projections_and_unions():
+    made = [project([attribute(5, "s")]), project(alias(5, "s", *a_struct(("x", A), ("y", B))))]
+    other = [project(alias(6, "s", *a_struct(("x", B), ("y", B)))), orders("a", "b")]
+    union = node("Union", 2, output=[[attribute(5, "s")]])
+    plan = [project(alias(9, "c", *field(0, attribute(5, "s")))), union, *made]
+    assert of(*plan, orders("a", "b"), *other) == "c <- orders.a IDENTITY, orders.b IDENTITY"

@@ -1,0 +1,257 @@
+"""Jobs of DataFrames, Python functions and ways to write."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from tests.truth.job import DAYS, Every, Job
+
+if TYPE_CHECKING:
+    from tests.truth.job import Lake
+
+TODAY = "2024-05-06"
+ID_AND_USER = {"id": {"events.id"}, "user": {"events.user"}}
+
+
+class Python_Function(Job):  # noqa: N801
+    """A Python UDF is made of its arguments."""
+
+    reads = {"events": [TODAY]}
+    writes = {"out": "all"}
+    columns = {"out": {"id": {"events.id"}, "mixed": {"events.id", "events.user"}}}
+
+    def run(self, lake: Lake) -> None:
+        from pyspark.sql import functions as F  # noqa: N812
+
+        mix = F.udf(lambda a, b: a * b, "long")
+        day = lake.read("events").where(f"dt = '{TODAY}'")
+        lake.write(day.select("id", mix("id", "user").alias("mixed")), "out")
+
+
+class Cached_Then_Split(Job):  # noqa: N801
+    """Two writes take their rows from one cached frame."""
+
+    reads = {"events": ["2024-05-06", "2024-05-07"]}
+    writes = {"low": [TODAY], "high": ["2024-05-07"]}
+    columns = {
+        "low": {**ID_AND_USER, "dt": {"events.dt"}},
+        "high": {**ID_AND_USER, "dt": {"events.dt"}},
+    }
+
+    def run(self, lake: Lake) -> None:
+        cached = lake.read("events").where(f"dt >= '{TODAY}'").cache()
+        cached.count()
+        lake.write(cached.where(f"dt = '{TODAY}'"), "low", "dt")
+        lake.write(cached.where("dt = '2024-05-07'"), "high", "dt")
+        cached.unpersist()
+
+
+class Chain(Job):
+    """A table on the way is no source of what comes of it."""
+
+    reads = {"events": [TODAY]}
+    writes = {"staged": [TODAY], "out": "all"}
+    columns = {"out": {"n": {"events.user"}}}
+
+    def run(self, lake: Lake) -> None:
+        lake.write(lake.read("events").where(f"dt = '{TODAY}'"), "staged", "dt")
+        lake.write(lake.read("staged").selectExpr("sum(user) AS n"), "out")
+
+
+class Two_Levels(Job):  # noqa: N801
+    """Two dimensions, one of them a number, with a null."""
+
+    reads = {"hours": [(TODAY, "1"), (TODAY, None)]}
+    writes = {"out": [(TODAY, "1"), (TODAY, None)]}
+    columns = {"out": {"id": {"hours.id"}, "dt": {"hours.dt"}, "hour": {"hours.hour"}}}
+
+    def plant(self, lake: Lake) -> None:
+        hours = lake.events().selectExpr(
+            "id", "dt", "CASE WHEN id % 2 = 0 THEN 1 WHEN id % 4 = 1 THEN 2 END AS hour"
+        )
+        lake.write(hours, "hours", "dt", "hour")
+
+    def run(self, lake: Lake) -> None:
+        rows = lake.read("hours").where(f"dt = '{TODAY}' AND (hour = 1 OR hour IS NULL)")
+        lake.write(rows, "out", "dt", "hour")
+
+
+class Dates(Job):
+    """Partitions of a DATE are named as dates."""
+
+    reads = {"days": [TODAY]}
+    writes = {"out": ["2024-05-07"]}
+
+    def plant(self, lake: Lake) -> None:
+        lake.write(lake.events().selectExpr("id", "to_date(dt) AS day"), "days", "day")
+
+    def run(self, lake: Lake) -> None:
+        rows = lake.read("days").where(f"day = DATE'{TODAY}'")
+        lake.write(rows.selectExpr("id", "date_add(day, 1) AS day"), "out", "day")
+
+
+class Numbers(Job):
+    """Partitions of an integer that a range chooses."""
+
+    reads = {"buckets": ["3", "4"]}
+    writes = {"out": ["30", "40"]}
+
+    def plant(self, lake: Lake) -> None:
+        rows = lake.events().selectExpr("id", "CAST(id % 6 AS int) AS bucket")
+        lake.write(rows, "buckets", "bucket")
+
+    def run(self, lake: Lake) -> None:
+        rows = lake.read("buckets").where("bucket > 2 AND bucket < 5")
+        lake.write(rows.selectExpr("id", "bucket * 10 AS bucket"), "out", "bucket")
+
+
+class Dynamic_Overwrite(Job):  # noqa: N801
+    """Only the partitions of the frame are overwritten."""
+
+    reads = {"events": [TODAY]}
+    writes = {"out": [TODAY]}
+    columns = {"out": {**ID_AND_USER, "dt": {"events.dt"}}}
+
+    def plant(self, lake: Lake) -> None:
+        lake.write(lake.events(), "events", "dt")
+        lake.write(lake.events(), "out", "dt")
+
+    def run(self, lake: Lake) -> None:
+        lake.write(lake.read("events").where(f"dt = '{TODAY}'"), "out", "dt", mode="dynamic")
+
+
+class Whole_Overwrite(Job):  # noqa: N801
+    """An overwrite of the whole table writes what it writes."""
+
+    reads = {"events": [TODAY]}
+    writes = {"out": [TODAY]}
+
+    def plant(self, lake: Lake) -> None:
+        lake.write(lake.events(), "events", "dt")
+        lake.write(lake.events([TODAY]), "out", "dt")
+
+    def run(self, lake: Lake) -> None:
+        lake.write(lake.read("events").where(f"dt = '{TODAY}'"), "out", "dt", mode="overwrite")
+
+
+class Ddl_Insert(Job):  # noqa: N801
+    """INSERT with a static partition writes that."""
+
+    reads = {"events": ["2024-05-05"]}
+    writes = {"out": ["2024-05-09"]}
+    columns = {"out": {"id": {"events.id"}}}
+    declared = {"column_without_sources out dt": "it is the value of a static partition"}
+
+    def run(self, lake: Lake) -> None:
+        name = lake.create("out", "id bigint, dt string", "dt")
+        lake.view("events")
+        lake.spark.sql(
+            f"INSERT INTO {name} PARTITION (dt = '2024-05-09') "
+            "SELECT id FROM events WHERE dt = '2024-05-05'"
+        )
+
+
+class Ddl_Overwrite(Job):  # noqa: N801
+    """INSERT OVERWRITE with a static partition overwrites that."""
+
+    reads = {"events": ["2024-05-05"]}
+    writes = {"out": ["2024-05-09"]}
+    declared = {"column_without_sources out dt": "it is the value of a static partition"}
+
+    def run(self, lake: Lake) -> None:
+        name = lake.create("out", "id bigint, dt string", "dt")
+        lake.view("events")
+        lake.spark.sql(
+            f"INSERT OVERWRITE {name} PARTITION (dt = '2024-05-09') "
+            "SELECT id FROM events WHERE dt = '2024-05-05'"
+        )
+
+
+class Updated(Job):
+    """An UPDATE reads and writes the partitions of its rows."""
+
+    formats = ("delta", "iceberg")
+    reads = {"events": [TODAY]}
+    writes = {"events": [TODAY]}
+
+    def run(self, lake: Lake) -> None:
+        lake.spark.sql(f"UPDATE {lake.name('events')} SET user = 0 WHERE dt = '{TODAY}'")
+
+
+class Deleted_Rows(Job):  # noqa: N801
+    """A DELETE of some rows rewrites their partition."""
+
+    formats = ("delta", "iceberg")
+    reads = {"events": [TODAY]}
+    writes = {"events": [TODAY]}
+
+    def run(self, lake: Lake) -> None:
+        sql = f"DELETE FROM {lake.name('events')} WHERE dt = '{TODAY}' AND id < 6"
+        lake.spark.sql(sql)
+
+
+class Merged(Job):
+    """A MERGE reads its source, and writes the partitions of the rows that it changed."""
+
+    formats = ("delta", "iceberg")
+    reads = {"changes": "all", "events": [TODAY]}
+    writes = {"events": [TODAY]}
+
+    def plant(self, lake: Lake) -> None:
+        lake.write(lake.events(), "events", "dt")
+        rows = lake.events().where(f"dt = '{TODAY}' AND id < 10")
+        lake.write(rows.selectExpr("id", "user + 1 AS user", "dt"), "changes")
+
+    def run(self, lake: Lake) -> None:
+        lake.view("changes")
+        lake.spark.sql(
+            f"MERGE INTO {lake.name('events')} t USING changes s "
+            f"ON t.id = s.id AND t.dt = '{TODAY}' "
+            "WHEN MATCHED THEN UPDATE SET user = s.user"
+        )
+
+
+class Failed_Action(Job):  # noqa: N801
+    """A query that fails in the middle is caught; what comes after counts."""
+
+    reads = {"events": Every(DAYS)}
+    writes = {"out": list(DAYS)}
+
+    def run(self, lake: Lake) -> None:
+        from py4j.protocol import Py4JJavaError
+        from pyspark.errors import PySparkException
+
+        bad = lake.read("events").selectExpr("id", "user", "CAST(raise_error('no') AS string) dt")
+        with suppress(PySparkException, Py4JJavaError):
+            bad.collect()
+        lake.write(lake.read("events"), "out", "dt")
+
+
+class Collected(Job):
+    """Rows that were collected are read; what is made of them by Python has no known source."""
+
+    reads = {"events": [TODAY]}
+    writes = {"out": "all"}
+    declared = {"column_lineage_missing out": "the rows were in Python in between"}
+
+    def run(self, lake: Lake) -> None:
+        rows = lake.read("events").where(f"dt = '{TODAY}'").collect()
+        frame = lake.spark.createDataFrame([(row.id,) for row in rows], "id long")
+        lake.write(frame, "out")
+
+
+class Counted_Only(Job):  # noqa: N801
+    """A count reads what it counts, and writes nothing."""
+
+    reads = {"events": ["2024-05-05"]}
+
+    def run(self, lake: Lake) -> None:
+        lake.read("events").where("dt = '2024-05-05'").agg({"user": "max"}).collect()
+
+    def truth_of(self, kind: str) -> Job:
+        return _CountedByIceberg() if kind == "iceberg" else self
+
+
+class _CountedByIceberg(Counted_Only):
+    declared = {"partitions_unknown events": "Iceberg answers it from its statistics"}
