@@ -590,8 +590,9 @@ def _field(node: Node, struct: Value) -> Value:
     :param node: the node of the expression, which has the field's position
     """
     at = node.get("ordinal")
-    is_known = isinstance(at, int) and at < len(struct.fields)
-    return struct.fields[at] if is_known else struct.by(TRANSFORMATION)
+    if isinstance(at, int) and at < len(struct.fields):
+        return struct.fields[at]
+    return struct.by(TRANSFORMATION)
 
 
 def _window(below: Operands) -> Value:
