@@ -13,12 +13,15 @@ import hashlib
 import json
 import re
 import time
+import zlib
+from base64 import b64decode
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from enum import Enum
 from http.client import HTTPConnection
 from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import quote, urlsplit
 from uuid import uuid4
 
 from airflow_provider_sparklineage.event.model import PlainEvent, fitted
@@ -246,7 +249,7 @@ class Gms:
 
     def __init__(self, server: Server) -> None:
         self._server = server
-        self._secret = ""
+        self._secrets = _forms_of_secrets(value for _, value in server.headers)
         self._session: Session | None = None
 
     def close(self) -> None:
@@ -285,8 +288,7 @@ class Gms:
                 stream=True,
             ) as response,
         ):
-            content = response.raw.read(_MAX_ANSWER, decode_content=True)
-            return self._judged(response, content)
+            return self._judged(response, _content(response, _MAX_ANSWER))
 
     def _connected(self) -> Session:
         import requests
@@ -296,11 +298,12 @@ class Gms:
             {
                 "Content-Type": "application/json",
                 "X-RestLi-Protocol-Version": "2.0.0",
+                "Accept-Encoding": "identity",  # what is compressed can be a thousand times larger
                 **dict(self._server.headers),
             }
         )
         bearer = (self._server.bearer() or "").strip()  # a file with a token ends with a newline
-        self._secret = bearer.removeprefix("Bearer ")
+        self._secrets |= _forms_of_secrets([bearer])
 
         def authenticated(request: PreparedRequest) -> PreparedRequest:
             if bearer:
@@ -313,7 +316,7 @@ class Gms:
     def _judged(self, response: Response, content: bytes) -> Answer:
         status = response.status_code
         if 300 <= status < 400:
-            where = response.headers.get("Location") or "nowhere"
+            where = _host_of(response.headers.get("Location") or "")
             return self._answer(Kind.USELESS, f"{self._server.url} sends on to {where} ({status})")
         document = _json_object(response, content)
         if response.ok:
@@ -342,12 +345,58 @@ class Gms:
         return self._answer(kind, f"{self._server.url} {_connection_problem(error)}")
 
     def _answer(self, kind: Kind, why: str) -> Answer:
-        """Make an answer; hide the token in the reason, because a server may repeat the token.
+        """Make an answer; hide the token and the headers, because a server may repeat them.
 
-        :param why: the reason for a failure, which may have the token
+        :param why: the reason for a failure, which may have secrets
         """
-        hidden = why.replace(self._secret, "***") if self._secret else why
-        return Answer(kind, truncated(" ".join(scrub(hidden).split()), _MAX_REASON))
+        for secret in sorted(self._secrets, key=len, reverse=True):
+            why = why.replace(secret, "***")
+        return Answer(kind, truncated(" ".join(scrub(why).split()), _MAX_REASON))
+
+
+_SHORTEST_SECRET = 4  # a shorter text, such as a tenant's number, is part of many other texts
+_IN_HEADERS = re.compile(r"[\s,;=]+")  # between the parts of `Basic …`, or of a cookie
+
+
+def _forms_of_secrets(values: Iterable[str]) -> frozenset[str]:
+    """Give the texts by which a server can repeat the values of headers, or the secrets in them."""
+    forms = set()
+    for value in values:
+        parts = {value, value.partition(" ")[2], *_IN_HEADERS.split(value)}
+        for part in tuple(parts):
+            with suppress(ValueError):  # user and password of Basic authentication
+                user_and_password = b64decode(part, validate=True).decode()
+                parts |= {user_and_password, user_and_password.partition(":")[2]}
+        forms |= parts | {quote(part, safe="") for part in parts}
+    return frozenset(one for one in forms if len(one) >= _SHORTEST_SECRET)
+
+
+def _content(response: Response, limit: int) -> bytes:
+    """Read the body of a response, but not more than ``limit`` bytes.
+
+    A body that is compressed, though nobody asked for that, is unpacked up to the limit.
+    """
+    content: bytes = response.raw.read(limit, decode_content=False)
+    if response.headers.get("Content-Encoding", "identity").lower() not in ("gzip", "deflate"):
+        return content
+    with suppress(zlib.error):
+        return zlib.decompressobj(_ANY_ZLIB).decompress(content, limit)
+    return b""
+
+
+_ANY_ZLIB = zlib.MAX_WBITS | 32  # finds out by itself whether it is gzip's form or zlib's
+
+
+def _host_of(location: str) -> str:
+    """Give the scheme and host of a redirect's target, because the rest may have a session's key.
+
+    :param location: the target, as the header ``Location`` has it
+    """
+    with suppress(ValueError):
+        parts = urlsplit(location)
+        if parts.hostname:
+            return f"{parts.scheme}://{parts.hostname}"
+    return "another path"
 
 
 def _connection_problem(error: Exception) -> str:
@@ -390,7 +439,7 @@ def _json_object(response: Response, content: bytes) -> dict[str, Any] | None:
         return None
     try:
         document = json.loads(content)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return document if isinstance(document, dict) else None
 

@@ -43,6 +43,7 @@ TASK_LIMIT_S = 30
 """The shorter limit for a fetch in a task, because a job waits for it: 43 MB at 1.5 MB/s."""
 _SECOND_LOCK_FILE = ".lock-2"
 _CHUNK = 1 << 20
+_MAX_BYTES = 256_000_000  # six times the jar; a server may send without end
 
 
 class BusyCacheError(ListenerError):
@@ -347,6 +348,9 @@ def _download(url: str, target: Path, limit_s: float, progress: Progress) -> Non
             for chunk in _until(ends, response.raw):
                 file.write(chunk)
                 done += len(chunk)
+                if done > _MAX_BYTES:
+                    problem = f"{shown} sends more than {_MAX_BYTES / 1e6:.0f} MB."
+                    raise ListenerError(problem, fix)
                 if total and done * 10 // total > tenths:
                     tenths = done * 10 // total
                     progress(f"{done / 1e6:.0f} of {total / 1e6:.0f} MB")

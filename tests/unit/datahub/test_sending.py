@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import json
 import logging
 import time
+import tracemalloc
 from http.client import HTTPConnection
 from types import SimpleNamespace
 
@@ -198,12 +201,12 @@ def test_what_was_stored_before_is_named():
         (Scripted(200, HTML, (("Content-Type", "text/html"),)), "is not GMS"),
         (Scripted(200, "{", (("Content-Type", JSON),)), "is not GMS"),
         (
-            Scripted(302, headers=(("Location", "http://elsewhere/"),)),
-            "sends on to http://elsewhere/",
+            Scripted(302, headers=(("Location", "http://elsewhere/login?ticket=hunter2"),)),
+            r"sends on to http://elsewhere \(30",
         ),
         (
             Scripted(307, headers=(("Location", "http://elsewhere/"),)),
-            "sends on to http://elsewhere/",
+            r"sends on to http://elsewhere \(30",
         ),
     ],
 )
@@ -319,6 +322,93 @@ def test_no_token_is_in_a_message_or_a_log(caplog, capfd, monkeypatch):
     assert TOKEN not in str(raised.value)
     assert TOKEN not in caplog.text
     assert TOKEN not in "".join(capfd.readouterr())
+
+
+BASIC = base64.b64encode(b"me:pass word!").decode()
+
+
+@pytest.mark.parametrize(
+    ("headers", "secret"),
+    [
+        pytest.param({"X-Api-Key": "hunter2hunter2"}, "hunter2hunter2", id="a key"),
+        pytest.param({"Authorization": f"Basic {BASIC}"}, BASIC, id="basic"),
+        pytest.param({"Authorization": f"Basic {BASIC}"}, "pass word!", id="its password"),
+        pytest.param({"Cookie": "a=1; session=ab/12cd"}, "ab/12cd", id="a cookie"),
+        pytest.param({"Cookie": "a=1; session=ab/12cd"}, "ab%2F12cd", id="as URLs have it"),
+    ],
+)
+def test_no_header_that_the_server_repeats_is_in_a_message(headers, secret, caplog, capfd):
+    caplog.set_level(logging.DEBUG)
+
+    def repeating(handler):
+        handler._error(401, f"no access: {secret}, {dict(handler.headers)}")
+
+    with serving_gms(always=repeating) as server, pytest.raises(DeliveryError) as raised:
+        send(server, statuses(1), token=None, headers=headers)
+
+    assert "401 no access: ***" in str(raised.value)
+    texts = [str(raised.value), caplog.text, *capfd.readouterr()]
+    assert not any(form in text for text in texts for form in (secret, *headers.values()))
+
+
+def packed(text, times=1):
+    content = text.encode() if isinstance(text, str) else text
+    for _ in range(times):
+        content = gzip.compress(content)
+    return content
+
+
+def answering(content, status=200, **headers):
+    """Give an answer of bytes."""
+
+    def answer(handler):
+        handler.send_response(status)
+        given = {"Content-Type": JSON, "Content-Length": str(len(content)), **headers}
+        for name, value in given.items():
+            handler.send_header(name, value)
+        handler.end_headers()
+        handler.wfile.write(content)
+
+    return answer
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_an_answer_is_unpacked_within_bounds(times):
+    bomb = packed(b" " * 300_000_000, times)
+    encoding = ", ".join(["gzip"] * times)
+    answer = answering(bomb, **{"Content-Encoding": encoding})
+    tracemalloc.start()
+    with serving_gms(always=answer) as server, refusing("is not GMS"):
+        send(server, statuses(1))
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 20_000_000
+    assert server.requests[0][0]["Accept-Encoding"] == "identity"
+
+
+def test_an_answer_that_a_proxy_has_compressed_is_read():
+    stored = answering(packed('{"value": "success"}'), **{"Content-Encoding": "gzip"})
+    with serving_gms(always=stored) as server:
+        assert send(server, statuses(2)) == 2
+    refused = answering(packed('{"message": "no"}'), 401, **{"Content-Encoding": "gzip"})
+    with serving_gms(always=refused) as server, refusing("401 no"):
+        send(server, statuses(2))
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param(answering(b"x" * 100, **{"Content-Encoding": "gzip"}), id="not gzip"),
+        pytest.param(
+            answering(packed("{}" * 999)[:20], **{"Content-Encoding": "gzip"}), id="torn gzip"
+        ),
+        pytest.param(answering(b"\xff\xfe{", 200), id="no UTF-8"),
+        pytest.param(answering(b"[" * 60_000), id="nested deep"),
+    ],
+)
+def test_an_answer_that_cannot_be_read_is_not_that_of_gms(answer):
+    with serving_gms(always=answer) as server, refusing("is not GMS"):
+        send(server, statuses(1))
 
 
 def test_a_token_that_is_no_header_is_not_in_the_message():

@@ -192,6 +192,13 @@ def test_a_mirror_that_packs_what_it_sends_is_asked_for_the_jar_as_it_is(env, mi
     assert jar.read_bytes() == CONTENT
 
 
+def test_a_mirror_that_sends_too_much_is_not_read_to_its_end(env, mirror, monkeypatch):
+    monkeypatch.setattr(fetching, "_MAX_BYTES", len(CONTENT) - 1)
+    with pytest.raises(ListenerError, match="sends more than 0 MB"):
+        fetching.fetch("2.13", fetching.from_location(f"{mirror.url}/x.jar"), env)
+    assert left(env) == [".lock"]
+
+
 def test_the_user_is_not_sent_on_to_another_host(env, mirror):
     with serving(Mirror, asked=[], other="") as other:
         mirror.other = f"{other.url}/x.jar"
