@@ -91,7 +91,7 @@ def upstream_lineage(
     urn = output.dataset.urn
     if edges := list(_table_edges(subject, output, query)):
         patch = keyed("upstreams", ["dataset"], edges)
-        yield Proposal(urn, _UPSTREAM_LINEAGE, patch, is_patch=True)
+        yield Proposal(urn, _UPSTREAM_LINEAGE, patch, is_patch=True, keeps="upstreams")
     operations = list(_column_edges(subject, output, query or UNKNOWN_OPERATION))
     for start in range(0, len(operations), _MAX_OPERATIONS):
         part = operations[start : start + _MAX_OPERATIONS]
@@ -102,7 +102,8 @@ def _table_edges(subject: Subject, output: OutputLineage, query: str | None) -> 
     """Yield the operations that add the edges from source datasets to an output.
 
     The operations set only the values that the event has. The other values of an edge that a person
-    has drawn are not changed, because those values mark the edge as drawn by a person.
+    has drawn are not changed, because those values mark the edge as drawn by a person. Of an edge
+    that others have stored, :func:`.proposals.with_stored` leaves out all but the conditions.
 
     :param subject: the event's entities with their URNs
     :param query: URN of the job's Query; None if the job has no SQL

@@ -33,6 +33,8 @@ class Proposal(NamedTuple):
     :param is_patch: whether the stored aspect is patched; if not, it is replaced as a whole
     :param only_if_absent: whether a stored aspect is left unchanged: the proposal then has a header
         that makes GMS drop the proposal if the aspect exists (``CreateIfNotExistsValidator``)
+    :param keeps: the key of the aspect of which :func:`with_stored` keeps what is stored; empty if
+        the stored aspect need not be known
     """
 
     urn: str
@@ -40,6 +42,7 @@ class Proposal(NamedTuple):
     aspect: Json | list[Json]
     is_patch: bool = False
     only_if_absent: bool = False
+    keeps: str = ""
 
     @property
     def entity_type(self) -> str:
@@ -137,6 +140,46 @@ def job_edges(names: Iterable[str], operations: list[Json]) -> Json:
     keys: dict[str, list[str]] = {"inputDatasets": [], "outputDatasets": []}
     keys |= {name: ["destinationUrn"] for name in names}
     return {"arrayPrimaryKeys": keys, "patch": operations}
+
+
+ACTOR = "urn:li:corpuser:datahub"
+"""DataHub's user for changes that no person makes; DataHub's own connectors use this user, too."""
+
+_OWN_TYPES = frozenset({"COPY", "TRANSFORMED"})  # of edges between tables
+
+
+def with_stored(proposal: Proposal, aspect: Json) -> Proposal:
+    """Give the proposal that keeps what :attr:`Proposal.keeps` names of the stored aspect.
+
+    - Of an aspect that is replaced, the value of the key stays, e.g. the time at which a run began.
+    - Of a list that is patched, the entries of others stay, e.g. the edge of a view: only their
+      properties are changed. No patch can do this by itself, because the type of an entry is
+      required, and an operation on it replaces the type that is stored.
+
+    :param aspect: the stored aspect, as DataHub's server gives it; {} if there is none
+    """
+    kept = aspect.get(proposal.keeps)
+    if isinstance(proposal.aspect, dict) and not proposal.is_patch and isinstance(kept, dict):
+        return proposal._replace(aspect={**proposal.aspect, proposal.keeps: kept})
+    if isinstance(proposal.aspect, dict) and proposal.is_patch and isinstance(kept, list):
+        entries = [entry for entry in kept if isinstance(entry, dict) and not _is_own(entry)]
+        others = tuple(
+            f"/{proposal.keeps}/{escaped(str(entry.get('dataset')))}/" for entry in entries
+        )
+        operations = [
+            one
+            for one in proposal.aspect["patch"]
+            if not one["path"].startswith(others) or "/properties/" in one["path"]
+        ]
+        return proposal._replace(aspect={**proposal.aspect, "patch": operations})
+    return proposal
+
+
+def _is_own(entry: Json) -> bool:
+    """Whether this package may have stored an edge between tables."""
+    stamps = [entry[key] for key in ("auditStamp", "created") if key in entry]
+    actors = {stamp.get("actor") for stamp in stamps if isinstance(stamp, dict)}
+    return entry.get("type") in _OWN_TYPES and actors <= {ACTOR}
 
 
 # The functions below make texts that DataHub can store. Custom properties and descriptions, which

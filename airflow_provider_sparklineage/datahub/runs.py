@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, TypeGuard
 from airflow_provider_sparklineage.datahub import jobs, naming
 from airflow_provider_sparklineage.datahub.partitions import Access, accesses, expectation
 from airflow_provider_sparklineage.datahub.proposals import (
+    ACTOR,
     Json,
     Proposal,
     name_of_property,
@@ -31,7 +32,6 @@ from airflow_provider_sparklineage.datahub.proposals import (
     value_of,
 )
 from airflow_provider_sparklineage.datahub.subject import (
-    ACTOR,
     millis,
     task_instance_page,
     web_page,
@@ -70,7 +70,10 @@ def run(subject: Subject) -> Iterator[Proposal]:
     if not subject.has_run:
         return
     if subject.state in _DESCRIBED_STATES:
-        yield Proposal(subject.run, "dataProcessInstanceProperties", _instance_properties(subject))
+        # Few events at the end of a run have its start; the event before has stored it.
+        keeps = "created" if started(subject) is None else ""
+        properties = _instance_properties(subject)
+        yield Proposal(subject.run, "dataProcessInstanceProperties", properties, keeps=keeps)
         yield Proposal(subject.run, "dataProcessInstanceRelationships", _relationships(subject))
         yield from jobs.platform_instance(subject, subject.run)
     if status := _STATUS_BY_STATE.get(subject.state):

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, urlsplit
 from uuid import uuid4
 
+from airflow_provider_sparklineage.datahub.proposals import with_stored
 from airflow_provider_sparklineage.event.model import PlainEvent, fitted
 from airflow_provider_sparklineage.model.credentials import scrub
 from airflow_provider_sparklineage.model.exceptions import DeliveryError
@@ -51,6 +52,7 @@ one slow answer, all 15 MB would have to be sent again.
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.25, 2.0
 _TRIES_OF_AN_ERROR = 2
 _MAX_NAMED = 3
+_SHARE_OF_READING = 0.25  # of the time for an event, for all stored aspects together
 
 
 class Line(NamedTuple):
@@ -82,7 +84,7 @@ def send(server: Server, proposals: Iterable[Proposal], until: float) -> int:
     sending = _Sending(gms, server, until)
     stopped = ""
     try:
-        for batch in batches(proposals):
+        for batch in batches(_with_stored(gms, proposals, until)):
             sending.send(batch)
     except _StoppedError as error:
         stopped = str(error)
@@ -91,6 +93,22 @@ def send(server: Server, proposals: Iterable[Proposal], until: float) -> int:
     if stopped or sending.refused:
         raise sending.error(stopped)
     return sending.stored
+
+
+def _with_stored(gms: Gms, proposals: Iterable[Proposal], until: float) -> Iterator[Proposal]:
+    """Yield proposals that keep what others have stored, as far as it can be read in time.
+
+    :param until: the value of ``time.monotonic()`` after which nothing is sent
+    """
+    begun = time.monotonic()
+    reads_until = begun + _SHARE_OF_READING * (until - begun)
+    for proposal in proposals:
+        aspect: Json = {}
+        if proposal.keeps and (left := reads_until - time.monotonic()) > 0:
+            aspect = gms.stored(proposal.urn, proposal.aspect_name, left)
+        completed = with_stored(proposal, aspect)
+        if not (isinstance(completed.aspect, dict) and completed.aspect.get("patch") == []):
+            yield completed
 
 
 def batches(proposals: Iterable[Proposal]) -> Iterator[list[Line]]:
@@ -212,6 +230,7 @@ class _Sending:
 
 _INGEST_PATH = "/aspects?action=ingestProposalBatch"
 _MAX_ANSWER = 64 * 1024
+_MAX_STORED = 8 * 1024 * 1024  # the edges of a dataset with thousands of columns
 _MAX_REASON = 300
 _FORBIDDEN_URN = re.compile(r"Urn: (urn:li:.+?)(?=, HttpStatus: |$)", re.MULTILINE)
 
@@ -251,6 +270,7 @@ class Gms:
         self._server = server
         self._secrets = _forms_of_secrets(value for _, value in server.headers)
         self._session: Session | None = None
+        self._is_readable = True
 
     def close(self) -> None:
         """Close the connection, if there is one."""
@@ -273,12 +293,53 @@ class Gms:
             self.close()
             return self._broken(error)
 
+    def stored(self, urn: str, aspect_name: str, seconds: float) -> Json:
+        """Give a stored aspect; {} if there is none, or it cannot be read; never raises.
+
+        After a server has not given an aspect, it is not asked again: a token may write and not
+        read, and nothing depends on what is stored.
+
+        :param seconds: the time limit of the request
+        """
+        if not self._is_readable:
+            return {}
+        path = f"/aspects/{quote(urn, safe='')}?aspect={aspect_name}&version=0"
+        try:
+            found = within(seconds, lambda: self._stored(path, seconds), "sparklineage-datahub")
+        except OutOfTimeError:
+            self._session = None  # the thread of the late request still uses it
+            found = None
+        except Exception:  # as an answer would be to the proposals themselves
+            self.close()
+            found = None
+        self._is_readable = found is not None
+        return found or {}
+
+    def _stored(self, path: str, seconds: float) -> Json | None:
+        with self._requested("GET", path, None, seconds) as response:
+            if response.status_code == 404:
+                return {}
+            document = _json_object(response, _content(response, _MAX_STORED))
+        aspects = (document or {}).get("aspect")
+        if not response.ok or not isinstance(aspects, dict):
+            return None
+        one = next(iter(aspects.values()), None)  # by the name of its class
+        return one if isinstance(one, dict) else None
+
     def _posted(self, body: bytes, seconds: float) -> Answer:
+        with self._requested("POST", _INGEST_PATH, body, seconds) as response:
+            return self._judged(response, _content(response, _MAX_ANSWER))
+
+    @contextmanager
+    def _requested(
+        self, method: str, path: str, body: bytes | None, seconds: float
+    ) -> Iterator[Response]:
         session = self._session = self._session or self._connected()
         with (
             _without_debug_output(),
-            session.post(
-                self._server.url + _INGEST_PATH,
+            session.request(
+                method,
+                self._server.url + path,
                 data=body,
                 timeout=seconds,
                 # An environment variable would override `verify` if the session had it.
@@ -288,7 +349,7 @@ class Gms:
                 stream=True,
             ) as response,
         ):
-            return self._judged(response, _content(response, _MAX_ANSWER))
+            yield response
 
     def _connected(self) -> Session:
         import requests

@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 from airflow_provider_sparklineage.datahub import naming
 from airflow_provider_sparklineage.datahub.naming import JobName
-from airflow_provider_sparklineage.datahub.proposals import stored
+from airflow_provider_sparklineage.datahub.proposals import ACTOR, stored
 from airflow_provider_sparklineage.datahub.schema import Schema, naming_of_platform
 from airflow_provider_sparklineage.event import model
 from airflow_provider_sparklineage.model.credentials import scrub
@@ -342,10 +342,6 @@ def millis(time: str | None) -> int | None:
         return (moment - _EPOCH) // timedelta(milliseconds=1)
     except (ValueError, OverflowError):
         return None
-
-
-ACTOR = "urn:li:corpuser:datahub"
-"""DataHub's user for changes that no person makes; DataHub's own connectors use this user, too."""
 
 
 def audit_stamp(subject: Subject) -> Json:

@@ -11,6 +11,7 @@ import socket
 import time
 from contextlib import contextmanager
 from typing import Any, NamedTuple
+from urllib.parse import parse_qs, unquote, urlsplit
 
 from tests.loopback import Handler, serving
 from tests.unit.datahub import sdk
@@ -39,6 +40,10 @@ class _Gms(Handler):
         self.server.asked.append(self.path)
         if self.server.config:
             return self._scripted(self.server.config)
+        if (aspect := self.server.aspects.get(_aspect_of(self.path))) is not None:
+            if callable(aspect):
+                return aspect(self)
+            return self._answer_json(200, {"version": 0, "aspect": {"com.linkedin.Some": aspect}})
         config = {"noCode": "true", "versions": {"acryldata/datahub": {"version": "v1.3.0"}}}
         return self._answer_json(200 if self.path == "/config" else 404, config)
 
@@ -86,6 +91,13 @@ class _Gms(Handler):
         self.answer(status, json.dumps(document), Content_Type=JSON)
 
 
+def _aspect_of(path):
+    """Give the URN and the name of the aspect that a GET is for."""
+    parts = urlsplit(path)
+    names = parse_qs(parts.query).get("aspect", [""])
+    return unquote(parts.path.removeprefix("/aspects/")), names[0]
+
+
 def _problem(proposal: dict[str, Any]) -> str:
     """Say what is wrong with a proposal as GMS gets it; empty if nothing is."""
     if not sdk.is_aspect(name := proposal["aspectName"]):
@@ -98,7 +110,15 @@ def _problem(proposal: dict[str, Any]) -> str:
 
 
 @contextmanager
-def gms(*script, always=None, token=TOKEN, max_bytes=16_000_000, forbids=frozenset(), config=None):
+def gms(
+    *script,
+    always=None,
+    token=TOKEN,
+    max_bytes=16_000_000,
+    forbids=frozenset(),
+    config=None,
+    aspects=None,
+):
     """Serve one, which first gives the answers of a script.
 
     ``stored`` are the proposals that it took, ``requests`` headers and body of each POST, ``modes``
@@ -108,6 +128,7 @@ def gms(*script, always=None, token=TOKEN, max_bytes=16_000_000, forbids=frozens
     :param forbids: URNs of entities that the user may not change
     :param always: what is answered when the script is over, instead of what GMS would answer
     :param config: what a GET is answered, instead of what ``/config`` gives
+    :param aspects: those that are stored, by URN and name; or functions of the handler
     """
     sdk.load()
     with serving(
@@ -118,6 +139,7 @@ def gms(*script, always=None, token=TOKEN, max_bytes=16_000_000, forbids=frozens
         max_bytes=max_bytes,
         forbids=forbids,
         config=config,
+        aspects=aspects or {},
         stored=[],
         requests=[],
         modes=[],

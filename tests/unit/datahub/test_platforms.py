@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_sparklineage.datahub.naming import placed
+from airflow_provider_sparklineage.datahub.configuration import Conversion, Namespace
+from airflow_provider_sparklineage.datahub.naming import identity, placed
 from airflow_provider_sparklineage.model.datasets import DatasetName
 
 # OpenLineage's spec/Naming.md, the namespaces of its listener and those of Airflow's providers.
@@ -88,3 +89,12 @@ def test_the_rules_of_a_platform_hold_however_it_is_known():
 @given(st.text(), st.text())
 def test_no_name_is_refused(namespace, name):
     assert all(placed(DatasetName(namespace, name)))
+
+
+def test_a_local_path_keeps_its_first_slash_where_the_configuration_has_it():
+    keeping = Conversion(namespaces=(Namespace("file*", name_prefix="/"),))
+    orders = DatasetName("file", "/lake/orders")
+    assert identity(orders, Conversion()).name == "lake/orders"
+    assert identity(orders, keeping).urn == (
+        "urn:li:dataset:(urn:li:dataPlatform:file,/lake/orders,PROD)"
+    )

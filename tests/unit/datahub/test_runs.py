@@ -59,6 +59,19 @@ def test_a_try_starts_and_ends_as_a_run_of_its_task_in_the_dags_run():
     }
 
 
+@pytest.mark.parametrize(
+    ("state", "duration", "keeps"),
+    [("START", None, ""), ("COMPLETE", None, "created"), ("COMPLETE", 1.5, "")],
+)
+def test_the_stored_start_is_kept_by_an_end_that_has_none(state, duration, keeps):
+    event = event_of(FLAKY, state, attempt=2)
+    event["run"]["facets"]["airflow"]["taskInstance"]["duration"] = duration
+    name = "dataProcessInstanceProperties"
+    [properties] = [one for one in proposals(event) if one.aspect_name == name]
+
+    assert properties.keeps == keeps
+
+
 def test_tries_and_mapped_instances_are_runs_of_their_own():
     names = {
         urn(e): of_run(e, "Properties")["name"] for e in recorded() if "load" in e["job"]["name"]

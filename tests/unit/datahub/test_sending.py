@@ -62,6 +62,71 @@ def test_all_of_it_is_stored_by_few_requests():
     assert set(server.asked) == {"/aspects?action=ingestProposalBatch"}, "no request but these"
 
 
+START = {"time": 1_700_000_000_000, "actor": "urn:li:corpuser:datahub"}
+RUN = "urn:li:dataProcessInstance:0190a9d8-0000-7000-8000-000000000001"
+RUN_KEY = RUN, "dataProcessInstanceProperties"
+
+
+def ended(**values):
+    created = {"time": 1_700_000_009_000, "actor": "urn:li:corpuser:datahub"}
+    return Proposal(*RUN_KEY, {"name": "x", "created": created, **values}, keeps="created")
+
+
+def values_stored(server):
+    return [json.loads(one["aspect"]["value"]) for one in server.stored]
+
+
+def test_the_start_of_a_run_stays_when_it_ends():
+    before = {"name": "before", "created": START, "customProperties": {"a": "1"}}
+    with serving_gms(aspects={RUN_KEY: before}) as server:
+        assert send(server, [ended(customProperties={"b": "2"})]) == 1
+    assert values_stored(server) == [
+        {"name": "x", "created": START, "customProperties": {"b": "2"}}
+    ]
+    assert len(server.asked) == 2
+
+
+def test_where_no_start_is_stored_the_end_is_the_time_of_the_run():
+    with serving_gms() as server:
+        send(server, [ended()])
+    assert values_stored(server) == [ended().aspect]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param(lambda h: h._error(401, "no reading"), id="may not read"),
+        pytest.param(lambda h: h._error(500, "broken"), id="broken"),
+        pytest.param(lambda h: h.answer(200, "<html>", Content_Type="text/html"), id="a page"),
+        pytest.param(lambda h: h.answer(200, "{", Content_Type=JSON), id="torn"),
+        pytest.param(lambda h: h.answer(200, '{"aspect": []}', Content_Type=JSON), id="odd"),
+        pytest.param(lambda h: h.answer(302, Location="http://elsewhere/"), id="redirect"),
+        pytest.param(closing, id="closed"),
+        pytest.param(trickling, id="slow"),
+    ],
+)
+def test_a_server_that_gives_no_aspect_is_asked_once_and_stores_all(answer):
+    others = [Proposal(table(n), "status", {"removed": False}, keeps="x") for n in range(5)]
+    with serving_gms(aspects={RUN_KEY: answer}) as server:
+        assert send(server, [ended(), *others], timeout=3) == 6
+    assert values_stored(server)[0] == ended().aspect
+    assert len(server.asked) == 2
+
+
+def test_reading_leaves_most_of_the_time_for_sending():
+    def slow(handler):
+        time.sleep(0.3)
+        handler._error(404, "none")
+
+    others = [Proposal(table(n), "status", {"removed": False}, keeps="x") for n in range(50)]
+    aspects = {(one.urn, "status"): slow for one in others}
+    begun = time.monotonic()
+    with serving_gms(aspects=aspects) as server:
+        assert send(server, others, timeout=4) == 50
+    assert time.monotonic() - begun < 3.5
+    assert len(server.asked) <= 6
+
+
 def test_requests_are_those_of_datahubs_own_emitter():
     """Byte by byte of the aspects; what says which client sent it is the client's."""
     from datahub.emitter.rest_emitter import DatahubRestEmitter, EmitMode

@@ -8,7 +8,7 @@ import pytest
 
 from airflow_provider_sparklineage.datahub.configuration import Conversion
 from airflow_provider_sparklineage.datahub.lineage import lineage
-from airflow_provider_sparklineage.datahub.proposals import Proposal
+from airflow_provider_sparklineage.datahub.proposals import Proposal, with_stored
 from airflow_provider_sparklineage.event.model import PlainEvent, fitted
 from tests.conftest import RECORDED
 from tests.unit.datahub.events import column_lineage, dataset, event, schema, source, subject
@@ -113,6 +113,44 @@ def test_an_edge_that_a_person_has_drawn_stays_marked_as_theirs(revenue):
 
     assert now["created"] == drawn["created"]
     assert now["properties"] == orders["properties"] | {"source": "UI"}
+
+
+@pytest.mark.parametrize(
+    "stamps",
+    [
+        {"type": "VIEW", "auditStamp": {"time": 1, "actor": "urn:li:corpuser:jane"}},
+        {"type": "VIEW", "auditStamp": {"time": 1, "actor": "urn:li:corpuser:datahub"}},
+        {"type": "TRANSFORMED", "auditStamp": {"time": 1, "actor": "urn:li:corpuser:jane"}},
+        {
+            "type": "TRANSFORMED",
+            "auditStamp": {"time": 1, "actor": "urn:li:corpuser:datahub"},
+            "created": {"time": 1, "actor": "urn:li:corpuser:jane"},
+        },
+    ],
+    ids=["a view", "a connector's view", "of somebody", "drawn by somebody"],
+)
+def test_of_an_edge_of_others_only_the_conditions_change(revenue, stamps):
+    tables, _ = upstream_patches(revenue)
+    orders, rates = patched(None, tables)["upstreams"]
+    theirs = {"dataset": orders["dataset"], "query": "urn:li:query:theirs", **stamps}
+
+    now = patched({"upstreams": [theirs]}, with_stored(tables, {"upstreams": [theirs]}))
+
+    assert now["upstreams"] == [{**theirs, "properties": orders["properties"]}, rates]
+
+
+def test_an_edge_of_ours_is_changed(revenue):
+    tables, _ = upstream_patches(revenue)
+    aspect = patched(None, tables)
+    was = {"upstreams": [{**one, "type": "COPY"} for one in aspect["upstreams"]]}
+
+    assert patched(was, with_stored(tables, was)) == aspect
+
+
+@pytest.mark.parametrize("aspect", [{}, {"upstreams": None}, {"upstreams": [None, 5, {}]}])
+def test_of_what_is_stored_in_another_form_nothing_is_kept(revenue, aspect):
+    tables, _ = upstream_patches(revenue)
+    assert with_stored(tables, aspect) == tables
 
 
 def test_the_same_again_changes_nothing(revenue):
