@@ -100,6 +100,7 @@ class _Command:
         )
 
     def columns(self, tree: exp.Tree) -> PlannedColumns:
+        tree = self._without_common_tables(tree)
         root = tree[0]
         name = exp.kind(root)
         if name == "MergeIntoCommand":
@@ -116,6 +117,15 @@ class _Command:
         if name in _ROW_COMMANDS:
             return self._made(self._changed_rows(root, relation), choice)
         return self._made(self._by_name(relation), choice)
+
+    def _without_common_tables(self, tree: exp.Tree) -> exp.Tree:
+        """Read the common tables that are defined before a command, and give the command."""
+        if exp.kind(tree[0]) != "WithCTE":
+            return tree
+        *definitions, command = (exp.subtree(tree, at) for at in exp.children(tree)[0])
+        for definition in definitions:
+            self._walk.relation(definition)
+        return command
 
     def _query(self, tree: exp.Tree) -> exp.Tree:
         """Give the query of a command; the full plan if the command has no query."""

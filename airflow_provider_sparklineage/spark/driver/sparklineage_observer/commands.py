@@ -11,6 +11,7 @@ A call through py4j costs a fraction of a millisecond, and the JSON of a plan a 
 import json
 import re
 
+from sparklineage_observer import frames
 from sparklineage_observer.delta import path_of
 from sparklineage_observer.jvm import (
     class_name,
@@ -21,7 +22,7 @@ from sparklineage_observer.jvm import (
     texts,
 )
 from sparklineage_observer.plans import CHANGE_FEED
-from sparklineage_observer.relations import leaves_of, name_of, place_of, relations_of
+from sparklineage_observer.relations import ids_of, leaves_of, name_of, place_of, relations_of
 
 _MORE = re.compile(r"\.\.\. (\d+) more fields")
 _JVM = re.compile(r',"jvmId":"[^"]*"')
@@ -51,12 +52,42 @@ _LOST = re.compile(
 )
 
 
+class _TooLargeError(Exception):
+    """Raised when a plan exceeds a limit; the message names the limit."""
+
+
+class _Room:
+    """The bytes that are left for the JSON of plans, within the :class:`.records.Limits`."""
+
+    def __init__(self, limits):
+        self._limits = limits
+        self._bytes = 0
+
+    def why_not(self, count):
+        """Say why a plan of so many bytes is too large; "" if it is not."""
+        if count > self._limits.plan_bytes:
+            limit = self._limits.plan_bytes
+            return f"a plan of {count} bytes or so is left out, for more than {limit}"
+        if self._bytes + count > self._limits.plans_bytes:
+            return f"all plans together exceed {self._limits.plans_bytes} bytes"
+        return ""
+
+    def take(self, count):
+        """Take so many bytes; raise :class:`_TooLargeError` if they are too many."""
+        cut = self.why_not(count)
+        if cut:
+            raise _TooLargeError(cut)
+        self._bytes += count
+
+
 class Commands:
     """Describes write commands, without the plans that exceed the limits."""
 
     def __init__(self, limits):
         self._limits = limits
-        self._bytes = 0
+        self._room = _Room(limits)
+        self._room_for_frames = _Room(limits)
+        self.frames = frames.Frames()
 
     def observe(self, kind, execution, is_hidden, budget, position=None):
         """Describe the write command of a query.
@@ -86,7 +117,7 @@ class Commands:
             leaves = write.leaves()
             cut = self._too_many(leaves)
             is_needed = is_needed or bool(cut)
-            cut = cut or self._too_long(text)
+            cut = cut or self._room.why_not(_length(text))
         if not is_needed and kind in (_FILES, _HIVE):
             return None
         record = write.record()
@@ -129,9 +160,29 @@ class Commands:
         schema = json.loads(query.schema().json())
         record.update(schema=schema, columns=[field["name"] for field in schema["fields"]])
         leaves = leaves_of([query])
-        too_much = self._too_many(leaves) or self._too_long(query.toString())
+        too_much = self._too_many(leaves) or self._room.why_not(_length(query.toString()))
         record.update({"cut": too_much} if too_much else self._described(query, leaves, budget))
         return record
+
+    def keep_frame(self, plan, budget):
+        """Keep the plan of a frame whose rows Spark has as an RDD, for the plans that read it.
+
+        :param plan: the analysed plan that made the rows, a Java object
+        :param budget: the time limit of the query or batch, a :class:`.records.Budget`
+        """
+        self.frames.add(ids_of(plan), lambda: self._frame(plan, budget))
+
+    def _frame(self, plan, budget):
+        leaves = leaves_of([plan])
+        room = self._room_for_frames
+        cut = self._too_many(leaves) or room.why_not(_length(plan.toString()))
+        if cut:
+            return {"cut": cut}
+        try:
+            nodes, relations, below = self._read(plan, leaves, budget, room)
+        except _TooLargeError as error:
+            return {"cut": str(error)}
+        return {"plan": json.dumps(nodes), "relations": relations, "frames": below}
 
     def _is_needed(self, write, text):
         everything = self._limits.plans == "all"
@@ -143,28 +194,11 @@ class Commands:
             return ""
         return f"a plan that reads {count} times is left out, for more than {limit}"
 
-    def _too_long(self, text):
-        """Say why the JSON of a plan is too long; "" if it is not.
-
-        The length of the JSON is estimated from the plan's text.
-
-        :param text: the plan's text, as Spark prints it
-        """
-        expressions = text.count("#") + sum(map(int, _MORE.findall(text)))
-        return self._too_large(expressions * _BYTES)
-
-    def _too_large(self, count):
-        if count > self._limits.plan_bytes:
-            limit = self._limits.plan_bytes
-            return f"a plan of {count} bytes or so is left out, for more than {limit}"
-        if self._bytes + count > self._limits.plans_bytes:
-            return f"all plans together exceed {self._limits.plans_bytes} bytes"
-        return ""
-
     def _described(self, plan, leaves, budget):
         """Give the parts ``plan`` and ``relations`` of a command's record, as a dict.
 
-        If the plan is too large, the dict has only ``cut``, the reason. The dict is empty if a
+        If the plan is too large, the dict has only ``cut``, the reason. If only the plan of a
+        frame in it is too large, the dict has ``cut`` as well. The dict is empty if a
         relation of the plan has neither path nor name, such as a table read over JDBC: the listener
         reports such a relation.
 
@@ -172,11 +206,32 @@ class Commands:
         :param leaves: the leaves of the plan, as :func:`.relations.leaves_of` gives them
         :param budget: the time limit of the query or batch, a :class:`.records.Budget`
         """
+        try:
+            nodes, found, below = self._read(plan, leaves, budget, self._room)
+            below = frames.with_needed(below)
+            self._room.take(sum(len(frame.plan) for frame in below))
+        except _TooLargeError as error:
+            return {"cut": str(error)}
+        if not all(relation["path"] or relation["table"] for relation in found):
+            return {}  # the listener names this relation of a database, but the plan does not
+        for frame in below:
+            found += frame.relations
+        described = {"plan": frames.defined(below, nodes), "relations": found}
+        cuts = [frame.cut for frame in below if frame.cut]
+        return {**described, "cut": cuts[0]} if cuts else described
+
+    def _read(self, plan, leaves, budget, room):
+        """Read a plan, with references in place of leaves that are frames (:mod:`.frames`).
+
+        :param plan: the logical plan, a Java object
+        :param leaves: the leaves of the plan, as :func:`.relations.leaves_of` gives them
+        :param budget: the time limit of the query or batch, a :class:`.records.Budget`
+        :param room: the :class:`_Room` for the plan
+        :return: a tuple: the parsed JSON, the relations that the plan reads, and the frames
+        :raise _TooLargeError: if the plan exceeds a limit
+        """
         text = _JVM.sub("", plan.toJSON())
-        cut = self._too_large(len(text))
-        if cut:
-            return {"cut": cut}
-        self._bytes += len(text)
+        room.take(len(text))
         nodes = json.loads(text)
         nodes[0].pop("analyzedQuery", None)  # this repeats the child, in an earlier form
         relations = {}
@@ -184,10 +239,18 @@ class Commands:
             budget.check()
             if leaf not in relations:
                 relations[leaf] = relations_of(*place, leaf)
-        found = [relation for of in relations.values() for relation in of]
-        if not all(relation["path"] or relation["table"] for relation in found):
-            return {}  # the listener names this relation of a database, but the plan does not
-        return {"plan": nodes, "relations": found}
+        of_leaves = self.frames.of_leaves(leaves, lambda plan: self._frame(plan, budget))
+        frames.refer(nodes, of_leaves)
+        listed = [relation for of in relations.values() for relation in of]
+        return nodes, listed, list(of_leaves.values())
+
+
+def _length(text):
+    """Estimate the length of the JSON of a plan, in bytes.
+
+    :param text: the plan's text, as Spark prints it
+    """
+    return (text.count("#") + sum(map(int, _MORE.findall(text)))) * _BYTES
 
 
 def _write_of(kind, execution, position):

@@ -9,6 +9,7 @@ from sparklineage_observer import plans, records, scans
 from sparklineage_observer.commands import DELTA_CHANGES, TABLE_AS_SELECT, Commands
 from sparklineage_observer.delta import DeltaTables, path_of
 from sparklineage_observer.file_writes import FileWrites, is_ignore
+from sparklineage_observer.frames import CHECKPOINTS
 from sparklineage_observer.iceberg import Snapshots, written_table
 from sparklineage_observer.jvm import Classes
 from sparklineage_observer.records import guarded
@@ -69,6 +70,7 @@ class Observer:
         self._application_id = java_context.sc().applicationId()
         self._file_writes = FileWrites(self.classes, self.conf)
         self.streams = Streams(self)
+        self.commands.frames.plan_of_batch = self.streams.plan_of_batch
         self._records.write(
             {
                 "kind": "start",
@@ -156,6 +158,11 @@ class Observer:
             return []  # the query failed before it had a plan, so it has read nothing
         each = plans.parts_of(plan, self.classes.identity, lambda: names_tables(execution))
         each = [parts for parts in each if parts.has_data()]
+        if function in CHECKPOINTS and exception is None:
+            try:
+                self.commands.keep_frame(execution.analyzed(), budget)
+            except Exception as error:  # the columns of the checkpoint are then not known
+                self.failed("checkpoint", error)
         if not each:
             return []
         phase = _PHASE.search(execution.tracker().phases().toString())
@@ -224,9 +231,9 @@ class Observer:
     def _command(self, record, parts, execution, budget):
         def is_hidden():
             # With Delta's extension the listener takes adaptive plans for Delta's own steps, and
-            # drops them. It reports no write of a multi-insert.
+            # drops them. It reports no write of a multi-insert, and not all columns of caches.
             is_delta = self._has_delta and parts.kind == plans.ADAPTIVE
-            return is_delta or parts.position is not None
+            return is_delta or parts.position is not None or parts.has_cache
 
         kind = parts.commands[0][0] if parts.commands else None
         if record.get("failed"):

@@ -38,7 +38,8 @@ _UDF = "EvalPython"
 _CUT = re.compile(r"\d more characters|Truncated plan of")  # a job can limit the length of the text
 
 _SCANS = ("FileSourceScanExec", "HiveTableScanExec", "BatchScanExec")
-_ANYTHING = f"FileScan Execute Subquery Limit {_UDF} {CHANGE_FEED}"
+_CACHE = "InMemoryRelation"  # below a cache of any name
+_ANYTHING = f"FileScan Execute Subquery Limit {_UDF} {_CACHE} {CHANGE_FEED}"
 _COMMANDS = ("DataWritingCommandExec", "ExecutedCommandExec")
 _V2_NODES = tuple(f"{name}Exec" for name in _V2_WRITES)
 ADAPTIVE = "AdaptiveSparkPlanExec"
@@ -67,7 +68,8 @@ class PlanParts:
     """The parts of a plan that read or write.
 
     kind: the class name of the plan's root; position: the place of the plan's command among the
-    commands of a multi-insert, None for any other plan; scans: a list of :class:`Scan`; rows: the
+    commands of a multi-insert, None for any other plan; has_cache: whether the plan may read a
+    cache; scans: a list of :class:`Scan`; rows: the
     leaves that have rows in place of a scan (``LocalTableScanExec``); commands: a list of ``(class
     name, command)`` for V1 writes; v2_writes: a list of ``(class name, node)`` for V2 writes; udfs:
     a list of dicts, one for each Python UDF: ``{"result", "function", "columns", "sql"}``, where
@@ -77,6 +79,7 @@ class PlanParts:
     def __init__(self, kind="", position=None):
         self.kind = kind
         self.position = position
+        self.has_cache = False
         self.scans = []
         self.rows = []
         self.commands = []
@@ -110,6 +113,7 @@ def parts_of(plan, identity, is_about_tables=bool):
     if _READS.search(text) or _WRITES.search(text) or (_ROWS.search(text) and is_about_tables()):
         _Walk(found, identity, text).collect(plan)
     for parts in found:
+        parts.has_cache = _CACHE in text
         for scan in parts.scans:
             scan.is_alone = len(parts.scans) == 1
     return found

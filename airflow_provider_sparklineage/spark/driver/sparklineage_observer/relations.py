@@ -40,10 +40,20 @@ def relations_of(leaves, position, text):
     if not text.startswith(("Relation ", "RelationV2", "HiveTableRelation ")):
         return []
     leaf = leaves.apply(position)
-    ids = [int(number) for number in _ID.findall(text)]
-    if "more fields" in text:
-        ids = [int(number) for number in _ID.findall(leaf.output().mkString(","))]
+    ids = list(ids_of(leaf, text))
     return [{"path": path, "table": name, "ids": ids} for path, name in _places(leaf, text)]
+
+
+def ids_of(plan, text="more fields"):
+    """Give the ids of the output columns of a logical plan, as a tuple of ints.
+
+    :param plan: the plan, a Java object
+    :param text: the plan's text, if the plan is a leaf: then it need not be asked for its columns,
+        unless the text leaves some of them out
+    """
+    if "more fields" in text:
+        text = plan.output().mkString(",")
+    return tuple(int(number) for number in _ID.findall(text))
 
 
 def _places(leaf, text):

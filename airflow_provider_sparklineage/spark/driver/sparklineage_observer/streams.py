@@ -15,7 +15,7 @@ import time
 from sparklineage_observer import iceberg, jvm, plans, records
 from sparklineage_observer.jvm import first_answer, texts
 from sparklineage_observer.records import guarded
-from sparklineage_observer.relations import name_of, place_of
+from sparklineage_observer.relations import ids_of, name_of, place_of
 from sparklineage_observer.scans import is_of_stream
 
 # In the folder of a stream's sink of files, ``_spark_metadata/<batch>`` names the files that the
@@ -112,6 +112,7 @@ def _bare(uri):
 _INTERFACE = "org.apache.spark.sql.streaming.PythonStreamingQueryListener"
 _SOURCE = re.compile(r"(?:FileStreamSource|DeltaSource)\[(.*)\]", re.DOTALL)
 _SINK = re.compile(r"(FileSink|DeltaSink)\[(.*)\]", re.DOTALL)
+_BATCH_SINK = "ForeachBatchSink"
 _MADE_UP = ("Rate", "MemoryStream")  # sources with generated rows, which are not a data set
 
 
@@ -191,6 +192,19 @@ class Streams:
         self._note_others(record, stream, progress["sources"])
         guarded(record, "sink", self._sink, record, stream, execution, progress, budget)
         return record
+
+    def plan_of_batch(self, ids):
+        """Give the plan of the rows of a running stream, by the ids of its columns.
+
+        :param ids: the ids, a tuple of ints
+        :return: the analysed plan, a Java object; None if no stream has these columns
+        """
+        for stream in list(self._running.values()):
+            execution = stream.query.lastExecution()
+            plan = None if execution is None else execution.analyzed().query()
+            if plan is not None and ids_of(plan) == ids:
+                return plan
+        return None
 
     def _interrupted(self, stream):
         execution = stream.query.lastExecution()
@@ -284,6 +298,8 @@ class Streams:
         :param progress: Spark's progress report as a dict
         :param budget: a ``records.Budget``: the limits on looking at one batch
         """
+        if progress["sink"]["description"] == _BATCH_SINK:
+            self._observer.commands.keep_frame(execution.analyzed().query(), budget)
         sink = _SINK.match(progress["sink"]["description"])
         if sink is None:
             table = iceberg.table_of(stream.query.sink())

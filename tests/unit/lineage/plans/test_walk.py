@@ -192,6 +192,26 @@ def test_damaged_fields_are_no_columns_and_no_other_error(name):
                 continue
 
 
+def test_a_command_below_common_tables_writes_their_columns():
+    """The observer puts the plan of a checkpoint before a command in this way."""
+    made = project(alias(3, "twice", node("Add", 2), ID, ID))
+    chosen = node("Filter", 1, condition=[ID])
+    below = node("CTERelationRef", cteId="frame-0", output=[[attribute(3, "twice")]])
+    again = node("CTERelationRef", cteId="frame-0", output=[[attribute(5, "other")]])
+    unknown = node("CTERelationRef", cteId="frame-9", output=[[attribute(6, "lost")]])
+    columns = project(*([attribute(at, "x")] for at in (3, 5, 6)))
+    plan = [
+        node("WithCTE", 2),
+        *(node("CTERelationDef", 1, id="frame-0"), made, chosen, orders()),
+        *(node("InsertIntoHadoopFsRelationCommand", 1, query=0), columns),
+        *(node("Join", 2), node("Join", 2), below, again, unknown),
+    ]
+    assert of(*plan, columns=("a", "b", "c")) == (
+        "a <- orders.order_id TRANSFORMATION\nb <- orders.order_id TRANSFORMATION\n"
+        "c is not all known\n* <- orders.order_id FILTER"
+    )
+
+
 def test_children_stand_after_their_parent():
     tree = [node("Join", 2), node("Filter", 1), orders(), orders()]
     assert children(tree) == [[1, 3], [2], [], []]
