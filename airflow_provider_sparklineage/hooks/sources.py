@@ -9,6 +9,9 @@ from __future__ import annotations
 
 import os
 import re
+from collections import defaultdict
+from contextlib import suppress
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -259,6 +262,53 @@ def why_not_sent() -> SettingsError | None:
         "AIRFLOW__OPENLINEAGE__CONFIG_CONN_ID to its id, or set AIRFLOW__OPENLINEAGE__TRANSPORT; "
         "lineage=False is the task without lineage.",
     )
+
+
+_PLUGIN = "airflow_provider_sparklineage.plugins.lineage_tab:SparkLineagePlugin"
+
+
+def why_not_loaded() -> SettingsError | None:
+    """Give an error that says why a task lacks the listener of Airflow's OpenLineage provider.
+
+    Airflow's tasks load no further plugins when they meet one for the second time, which happens if
+    a distribution is installed in two places of the path. Airflow logs nothing about it.
+
+    :return: None if the listener is there, or if it is missing for another reason
+    """
+    try:
+        from airflow.providers.openlineage.plugins.listener import get_openlineage_listener
+        from airflow.sdk.listener import get_listener_manager
+
+        if get_listener_manager().pm.is_registered(get_openlineage_listener()):
+            return None
+    except Exception:  # the provider's configuration, or a plugin of somebody else
+        return None
+    for plugin, places in plugins_found_twice().items():
+        if plugin != _PLUGIN:  # which copes with it
+            return SettingsError(
+                f"Airflow finds the plugin {plugin} in {' and in '.join(places)}. Its tasks load "
+                "no plugin after that, and so lack the listener of its OpenLineage provider.",
+                "Remove one of the two.",
+            )
+    return None
+
+
+def places_of_plugin() -> tuple[str, ...]:
+    """Give the places where Airflow finds the plugin of this package, if there are several."""
+    return plugins_found_twice().get(_PLUGIN, ())
+
+
+def plugins_found_twice() -> dict[str, tuple[str, ...]]:
+    """Give the plugins that are installed in more than one place, each with the places.
+
+    A place is a folder of the path. It is given twice if it is twice on the path.
+    """
+    places = defaultdict[str, list[str]](list)
+    for distribution in metadata.distributions():
+        with suppress(Exception):  # its metadata is damaged: Airflow leaves it out, too
+            for entry in distribution.entry_points.select(group="airflow.plugins"):
+                places[entry.value].append(str(distribution.locate_file("")))
+    return {plugin: tuple(found) for plugin, found in places.items() if len(found) > 1}
 
 
 # The default archive depends on the machines on which Airflow's executors run tasks. Only if all

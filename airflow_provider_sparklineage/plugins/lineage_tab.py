@@ -6,7 +6,8 @@ costs time is imported here: the web application is made when its first request 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
+from weakref import WeakSet
 
 from airflow.plugins_manager import AirflowPlugin
 
@@ -84,3 +85,23 @@ class SparkLineagePlugin(AirflowPlugin):
             "url_route": "spark-lineage-history",
         },
     ]
+
+    # Airflow finds the plugin in each place of the path where this package is installed: an
+    # `*.egg-info` in a clone is a second one. Airflow's tasks load no further plugin when they meet
+    # a name again, and so would lose the listener of Airflow's OpenLineage provider. All plugins of
+    # a load are made before the first of them is loaded.
+    _made: ClassVar[WeakSet[SparkLineagePlugin]] = WeakSet()
+
+    def __init__(self) -> None:
+        """Make the plugin; if one is made again for the same load, it is empty, of another name."""
+        self._made.add(self)
+        number = len(self._made)
+        if number > 1:
+            self.name = f"{self.name} {number}"
+            self.macros, self.fastapi_apps, self.listeners, self.react_apps = [], [], [], []
+
+    @classmethod
+    def on_load(cls, *args: Any, **kwargs: Any) -> None:
+        """Let the next plugin that is made be the first one of another load."""
+        super().on_load(*args, **kwargs)  # type: ignore[no-untyped-call]
+        cls._made.clear()

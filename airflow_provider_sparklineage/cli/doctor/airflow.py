@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 
 
 CONNECTION, SETTINGS, SPARK_CONNECTION = "connection", "settings", "Spark connection"
+INSTALLATION = "installation"
 PROVIDER, POLICY, TIME = "OpenLineage provider", "emission policy", "time for events"
 
 _SHORT_S = 10
@@ -92,7 +93,7 @@ def check(conn_id: str, spark_conn_id: str) -> AirflowChecks:
     else:
         web_place = settings.place("web_url", *origins)
         checks.append(_settings(resolved))
-    checks += [*adoption_checks(resolved), *archive_checks(resolved)]
+    checks += [*_installation(), *adoption_checks(resolved), *archive_checks(resolved)]
     for one in _transport(connection, resolved, web_place):
         if one.message not in {c.message for c in checks}:  # one error for a missing connection
             checks.append(one)
@@ -135,6 +136,21 @@ def _connection(conn_id: str) -> tuple[list[Check], connections.LineageConnectio
         return [passed(CONNECTION, text)], None
     looks = f", looks at {found.backend_url}" if found.backend_url else ", names no backend"
     return [passed(CONNECTION, f"{conn_id} is of type sparklineage{looks}.")], found
+
+
+def _installation() -> list[Check]:
+    places = sources.places_of_plugin()
+    if not places:
+        return []
+    text = (
+        f"This package is installed {len(places)} times: in {' and in '.join(places)}. Another "
+        "package of which that is true would keep the plugins after it out of Airflow's tasks."
+    )
+    fix = (
+        "Remove all but one: `pip install -e .` leaves an *.egg-info in a clone, and Airflow finds "
+        "it if the clone is on PYTHONPATH or is the current folder."
+    )
+    return [warning(INSTALLATION, text, fix)]
 
 
 def _settings(resolved: Settings) -> Check:
@@ -195,7 +211,8 @@ def _switched_off() -> Check | None:
             "Airflow's OpenLineage provider has a transport, but its listener is not there.",
             "Look for `openlineage` in `airflow plugins`, and in the log for why it is not loaded.",
         )
-    return None
+    not_loaded = sources.why_not_loaded()
+    return failed(PROVIDER, not_loaded) if not_loaded else None
 
 
 def _transport_place(config_conn_id: str) -> str:

@@ -6,6 +6,7 @@ other code of this package that asks about a try ask this object.
 
 from __future__ import annotations
 
+import logging
 import threading
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
@@ -261,14 +262,17 @@ class Try:
 
         :raise SettingsError: if lineage is neither sent nor archived, and the task is strict
         """
-        reason = sources.why_not_sent()
+        reason, kept_level = sources.why_not_sent(), logging.INFO
+        if reason is None:  # nobody has chosen that
+            reason, kept_level = sources.why_not_loaded(), logging.WARNING
         if reason is None:
             return True
         try:
             resolved = self.settings()
             strict = resolved.strict
             if sources.is_kept_unsent(resolved):
-                log.info("The lineage of this try is kept in the archive, not sent: %s", reason)
+                text = "The lineage of this try is kept in the archive, not sent: %s"
+                log.log(kept_level, text, reason)
                 return True
         except Exception:
             strict = self.is_strict

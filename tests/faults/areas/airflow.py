@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from types import SimpleNamespace
 
 from airflow_provider_sparklineage.event import xcom
 from tests.faults.bench import raising
@@ -115,3 +116,13 @@ def _(bench):
 @fault("The links of the task cannot be shown")
 def _(bench):
     bench.patch(".links.lineage.job_page", raising(GONE))
+
+
+@fault(
+    "Airflow's tasks load no OpenLineage listener: a plugin is installed twice", NONE, warns=WITHOUT
+)
+def _(bench):
+    plugins = SimpleNamespace(is_registered=lambda _: False)
+    bench.patch("airflow.sdk.listener.get_listener_manager", lambda: SimpleNamespace(pm=plugins))
+    twice = {"shop_plugin:Shop": ("/opt/airflow/plugins", "/home/airflow/.local")}
+    bench.patch(".hooks.sources.plugins_found_twice", lambda: twice)
