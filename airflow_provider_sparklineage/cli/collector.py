@@ -401,7 +401,9 @@ class Collector:
     def _chosen(self, events: Sequence[Event]) -> Choice:
         wanted = sending.in_order(e.candidate for e in events if e.sending is not None)
         if held_back := len(events) - len(wanted):
-            self.lines.append(f"{held_back} not for sending: Airflow's emission policy holds back.")
+            self.lines.append(
+                f"{held_back} are not for sending: Airflow's emission policy holds them back."
+            )
         return followed(self._archive, wanted)
 
     def _show(self, merged: Merged) -> None:

@@ -246,7 +246,7 @@ def _observer_problems(report: ObservationReport) -> Iterator[Degradation]:
 def _unmatched(observations: Observations) -> Iterator[Degradation]:
     messages = Messages(observations.unmatched)
     if messages.count:
-        text = f"Read or written, but it cannot be named as a dataset: {messages}."
+        text = f"These were read or written, and cannot be named as datasets: {messages}."
         yield Degradation(DegradationCode.OBSERVATION_UNTIED, text)
 
 

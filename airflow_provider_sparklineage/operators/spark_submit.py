@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
@@ -18,11 +19,11 @@ if TYPE_CHECKING:
 
     from airflow_provider_sparklineage.operators.attempt.submit import Capture
 
-# Attributes of Airflow's hook with the ids that it has read in spark-submit's output.
-_APPLICATION_IDS = (
-    *("_yarn_application_id", "_driver_id"),
-    *("_kubernetes_application_id", "_kubernetes_driver_pod"),
-)
+# Attributes of Airflow's hook with the ids that it has read in spark-submit's output. YARN's is
+# there before the application is submitted: the paths of uploaded files have it.
+_ID_OF_YARN = "_yarn_application_id"
+_IDS_OF_DRIVERS = ("_driver_id", "_kubernetes_application_id", "_kubernetes_driver_pod")
+_SUBMITTED = re.compile(r"Submitted application|Application report for|finished with")
 
 
 class SparkLineageMixin(LineageMixin):
@@ -92,8 +93,8 @@ class SparkLineageMixin(LineageMixin):
     def _failed_lineage_submission(self) -> Mapping[str, Any]:
         """Give the changes of the capture if spark-submit failed and the driver is in a cluster.
 
-        Spark-submit may fail before or after it has started an application. It names the
-        application in its output, unless somebody has configured its log to be silent.
+        Spark-submit may fail before or after it has started an application. Its output tells which,
+        unless somebody has configured its log to be silent.
         """
         capture, hook = self.lineage_try.capture, getattr(self, "_hook", None)
         code = getattr(getattr(hook, "_submit_sp", None), "returncode", None) or 0
@@ -102,12 +103,14 @@ class SparkLineageMixin(LineageMixin):
         if capture.is_awaited and not capture.bundle.manifest.remote:  # the driver was here
             return {}
         failed = f"spark-submit failed (exit code {code})"
-        known = (getattr(hook, name, None) for name in _APPLICATION_IDS)
-        application = next((one for one in known if one and one[-1].isalnum()), None)
+        known = [getattr(hook, name, None) for name in _IDS_OF_DRIVERS]
+        if _SUBMITTED.search("\n".join(getattr(hook, "_last_submit_log_lines", ()))):
+            known.append(getattr(hook, _ID_OF_YARN, None))
+        application = next(filter(None, known), None)
         if application is None:
             text = (
-                f"{failed} and named no application, so none is known to have started. The output "
-                "of spark-submit is in the log of the task."
+                f"{failed}, and its output names no application that was submitted, so none is "
+                "known to have started. The log of the task has that output."
             )
             return {"unsubmitted": text, "is_awaited": True}
         text = f"{failed} after it had submitted {application}, of whose end nothing is known."

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
+from msgspec.structs import replace
 
 from airflow_provider_sparklineage.cli.doctor import cluster
-from airflow_provider_sparklineage.settings.checks import Status
+from airflow_provider_sparklineage.settings.checks import Status, passed
+from airflow_provider_sparklineage.settings.resolution import resolve
+from airflow_provider_sparklineage.spark.capture.bundle import CaptureLocation
+from airflow_provider_sparklineage.storage.objects import Objects
 
 pytestmark = pytest.mark.airflow
 
@@ -40,3 +46,31 @@ def test_what_has_nothing_to_do_with_the_location_is_reported_as_spark_says_it()
 @pytest.mark.parametrize("output", ["", "x" * 100_000], ids=["nothing", "very much"])
 def test_any_output_makes_a_message_of_some_size(output):
     assert len(failed(output).message) < 1000
+
+
+# --- what it leaves -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def settings(tmp_path):
+    location = CaptureLocation(tmp_path / "captures", f"file://{tmp_path}/lake")
+    return replace(resolve(), capture_location=location)
+
+
+def test_what_it_may_not_remove_is_reported(settings, monkeypatch):
+    def refuse(*_):
+        msg = "Permission denied: user=airflow, access=ALL, inode=tables/totals"
+        raise PermissionError(msg)
+
+    monkeypatch.setattr(cluster, "_tried", lambda *_: passed("trial", "It ran."))
+    monkeypatch.setattr(Objects, "remove_folder", refuse)
+    check = cluster.run(SimpleNamespace(), "spark_default", {}, settings)
+    assert check.status is Status.WARNING
+    assert check.message.startswith("It ran. This worker could not remove the folder file:///")
+    assert "Permission denied" in check.message
+    assert "as the user of the driver" in check.fix
+
+
+def test_what_it_has_removed_is_no_matter(settings, monkeypatch):
+    monkeypatch.setattr(cluster, "_tried", lambda *_: passed("trial", "It ran."))
+    assert cluster.run(SimpleNamespace(), "spark_default", {}, settings).message == "It ran."

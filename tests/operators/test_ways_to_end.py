@@ -197,8 +197,23 @@ def test_a_submission_that_failed_is_no_job_that_runs(
         execute(task)
     assert time.monotonic() - begun < 5
     missing = degradations(task)
-    assert missing["no_events"].startswith(f"{FAILED} and named no application")
+    assert missing["no_events"].startswith(f"{FAILED}, and its output names no application")
     assert not {"application_unfinished", "driver_elsewhere", "delivery_incomplete"} & {*missing}
+
+
+def test_an_application_whose_files_could_not_be_uploaded_was_not_submitted(
+    spark_submit, execute, cluster, store
+):
+    cluster.connect("yarn")
+    upload = (
+        f"print('Client: Uploading resource file:/a.jar -> /.sparkStaging/{APPLICATION}/a.jar')"
+    )
+    spark_submit.does(exit=1, code=f"{upload}; print('FileNotFoundException: nowhere.py')")
+    task = operator(durable=False, conf=NOT_WAITING)
+    with pytest.raises(Exception, match="Error code is: 1"):
+        execute(task)
+    assert degradations(task)["no_events"].startswith(f"{FAILED}, and its output names no")
+    assert "application_unfinished" not in degradations(task)
 
 
 def test_a_submission_that_failed_when_it_had_submitted_differs_from_one_that_had_not(

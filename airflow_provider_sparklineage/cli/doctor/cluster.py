@@ -12,7 +12,6 @@ import os
 import re
 import time
 import uuid
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -25,7 +24,13 @@ from airflow_provider_sparklineage.lineage.bundle import task_lineage
 from airflow_provider_sparklineage.model import credentials, exceptions, texts
 from airflow_provider_sparklineage.operators.attempt.submit import OwnFiles, listen
 from airflow_provider_sparklineage.operators.attempt.timing import Deadline
-from airflow_provider_sparklineage.settings.checks import Check, failed, passed
+from airflow_provider_sparklineage.settings.checks import (
+    Check,
+    Status,
+    failed,
+    passed,
+    warning,
+)
 from airflow_provider_sparklineage.spark import driver
 from airflow_provider_sparklineage.spark.capture import bundle as capture
 from airflow_provider_sparklineage.spark.capture.remote import received
@@ -85,7 +90,7 @@ def _probe(url: str, steps: list[str]) -> None:
     """
     steps.append("write to")
     store = objects.Objects(url)
-    folder = f".doctor-{uuid.uuid4().hex}"
+    folder = f"try-{uuid.uuid4().hex[:8]}"  # a sweep removes it if this process is killed
     store.write(f"{folder}/probe", _PROBE)
     try:
         steps.append("list")
@@ -132,7 +137,12 @@ _LOOK = "Look at the application `sparklineage-doctor` in the cluster, and at it
 _MAX_REASON = 500
 _STACK = re.compile(r"\s+at (?:[\w$]+\.)+[\w$<>]+\(")
 _APPLICATION = "trial_application.py"
-_SMALL = {"spark.ui.enabled": "false", "spark.executor.instances": "1"}
+_SMALL = {
+    "spark.ui.enabled": "false",
+    "spark.executor.instances": "1",
+    # Else this worker could not remove what a killed driver, which is another user, has left.
+    "spark.hadoop.fs.permissions.umask-mode": "000",
+}
 
 
 def run(machine: spark.Machine, conn_id: str, conf: Mapping[str, str], settings: Settings) -> Check:
@@ -150,19 +160,33 @@ def run(machine: spark.Machine, conn_id: str, conf: Mapping[str, str], settings:
     begun = time.monotonic()
     bundle = spark.new_bundle(settings)
     url = f"{settings.capture_location.url}/{cast('Path', bundle.path).name}"
+    left = ""
     try:
-        return _tried(machine, conn_id, conf, settings, bundle, url, begun)
+        check = _tried(machine, conn_id, conf, settings, bundle, url, begun)
     except exceptions.SparkLineageError:
         raise
     except Exception as error:  # of the store's library, or of Airflow's hook
         text = f"The application could not be run ({bounded.reason(error)})."
-        return failed(spark.TRIAL, text)
+        check = failed(spark.TRIAL, text)
     finally:
         bundle.remove()
-        with suppress(Exception):  # the rest is removed later, with the remains of tasks
-            bounded.within(
-                _PROBE_S, lambda: objects.Objects(url).remove_folder(""), "sparklineage-doctor"
-            )
+        left = _not_removed(url)
+    if left and check.status is Status.OK:
+        fix = "Remove it as the user of the driver; a later sweep of a task tries to do so, too."
+        return warning(check.name, f"{check.message} {left}", fix)
+    return check
+
+
+def _not_removed(url: str) -> str:
+    """Remove the folder of the trial; give a sentence with the reason if it is still there."""
+    try:
+        bounded.within(
+            _PROBE_S, lambda: objects.Objects(url).remove_folder(""), "sparklineage-doctor"
+        )
+    except Exception as error:  # of the store's library
+        why = bounded.reason(error, _PROBE_S)
+        return f"This worker could not remove the folder {url} of the trial ({why})."
+    return ""
 
 
 def _tried(

@@ -218,7 +218,7 @@ def _later(capture: Capture) -> str:
     if task is None:
         return ""
     more = () if conn_id == DEFAULT_CONN_ID else ("--conn-id", conn_id)
-    return f" When it has ended: {bundles.collect_command(task, *more)}"
+    return f" This command collects it when it has ended: {bundles.collect_command(task, *more)}"
 
 
 def _serious(lineage: TaskLineage, event: Event) -> list[str]:

@@ -332,7 +332,7 @@ def unknown_delivery(manifest: Manifest, error: StoreError) -> Degradation:
 
 def _later(manifest: Manifest) -> str:
     task = manifest.task
-    return f" To collect it later: {collect_command(task)}" if task else ""
+    return f" This command collects it later: {collect_command(task)}" if task else ""
 
 
 def location_fix(url: str) -> str:

@@ -50,7 +50,10 @@ _MAY_RUN = {
 }
 _OF_DRIVER = rf"(?:{remote.START}|{remote.END}|{remote.SEGMENT.pattern})(?:\.part)?"
 _OF_WORKER = rf"(?:{MANIFEST}|{remote.SENDING})(?:\.[0-9a-f]{{32}}\.part)?"
-_IS_OURS = re.compile(rf"{remote.ATTEMPT.pattern}/\.?{_OF_DRIVER}(?:\.crc)?|{_OF_WORKER}")
+_OF_DOCTOR = r"probe|trial_application\.py|tables/(?:orders|totals)/[^/].*"
+_IS_OURS = re.compile(
+    rf"{remote.ATTEMPT.pattern}/\.?{_OF_DRIVER}(?:\.crc)?|{_OF_WORKER}|{_OF_DOCTOR}"
+)
 _YARN = re.compile(r"application_\d+_\d+")
 _SWEPT = ".swept-remote"
 

@@ -286,6 +286,24 @@ def test_what_is_not_called_like_a_try_is_not_ours(store, name):
     assert swept() == 0
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "probe",
+        "trial_application.py",
+        "tables/orders/dt=2024-05-06/part-0.csv",
+        "tables/totals/_SUCCESS",
+        "tables/totals/_temporary/0/part-00000.parquet",
+    ],
+)
+def test_what_a_killed_doctor_has_left_goes(store, name):
+    made = store.root / "try-abcd1234"
+    (made / name).parent.mkdir(parents=True)
+    (made / name).touch()
+    os.utime(made / name, (0, 0))
+    assert swept() == 1
+
+
 @pytest.mark.parametrize("name", ["data.parquet", "00001-1700000000000-0123abcd/notes.txt"])
 def test_a_folder_with_files_of_somebody_else_is_not_ours(store, name):
     made = folder(store, ended=NOW - days(99), written=days(99))
