@@ -37,6 +37,7 @@ from airflow_provider_sparklineage.model.degradations import Degradation, Degrad
 from airflow_provider_sparklineage.model.exceptions import CaptureError
 from airflow_provider_sparklineage.model.last_run import NO_LAST_RUN, BothForms
 from airflow_provider_sparklineage.model.terms import Outcome
+from airflow_provider_sparklineage.spark.capture.bundle import OBSERVER
 from airflow_provider_sparklineage.spark.capture.observations import Messages
 from airflow_provider_sparklineage.spark.capture.reading import Reading
 
@@ -211,7 +212,11 @@ def _observed(
             "are used"
         )
         return application, None, [cut_short(text, reason)]
-    problems = [*_observer_problems(reading.observed), *_unmatched(observations)]
+    problems = [
+        *_observer_problems(reading.observed),
+        *_outdated_observer(reading.observed, manifest),
+        *_unmatched(observations),
+    ]
     return seen.application, observations, problems
 
 
@@ -241,6 +246,23 @@ def _observer_problems(report: ObservationReport) -> Iterator[Degradation]:
     for messages, code, text in problems:
         if messages.count:
             yield Degradation(code, text.format(messages))
+
+
+def _outdated_observer(report: ObservationReport, manifest: Manifest) -> Iterator[Degradation]:
+    """Report that the driver had an observer of another version than the worker's.
+
+    The worker puts its own observer into each submission, but for drivers that have one in their
+    image.
+    """
+    own = manifest.versions.get(OBSERVER)
+    if own is not None and report.observers - {own}:
+        yield Degradation(
+            DegradationCode.OBSERVER_OUTDATED,
+            "The observer in the driver is of another version than this worker's "
+            "airflow-provider-sparklineage, so partitions and columns may be missing. Where the "
+            "drivers' image has it, copy the zip there that `sparklineage fetch-listener` leaves "
+            "next to the jar.",
+        )
 
 
 def _unmatched(observations: Observations) -> Iterator[Degradation]:

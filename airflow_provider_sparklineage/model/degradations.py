@@ -79,6 +79,8 @@ class DegradationCode(StrEnum):
 
     OBSERVATIONS_MISSING = "observations_missing"
     """The observer was added to the driver and wrote nothing."""
+    OBSERVER_OUTDATED = "observer_outdated"
+    """The observer in the driver is of another version of this package than the worker."""
     OBSERVER_FAILED = "observer_failed"
     """The observer met an error, so some partitions may be unknown."""
     MALFORMED_OBSERVATIONS = "malformed_observations"

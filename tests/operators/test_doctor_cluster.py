@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 from msgspec.structs import replace
 
-from airflow_provider_sparklineage.cli.doctor import cluster
+from airflow_provider_sparklineage.cli.doctor import cluster, spark
 from airflow_provider_sparklineage.settings.checks import Status, passed
 from airflow_provider_sparklineage.settings.resolution import resolve
 from airflow_provider_sparklineage.spark.capture.bundle import CaptureLocation
@@ -74,3 +74,15 @@ def test_what_it_may_not_remove_is_reported(settings, monkeypatch):
 def test_what_it_has_removed_is_no_matter(settings, monkeypatch):
     monkeypatch.setattr(cluster, "_tried", lambda *_: passed("trial", "It ran."))
     assert cluster.run(SimpleNamespace(), "spark_default", {}, settings).message == "It ran."
+
+
+@pytest.mark.parametrize("is_stale", [True, False])
+def test_a_stale_observer_in_the_image_is_a_warning(recorded, monkeypatch, is_stale):
+    monkeypatch.setattr(spark, "_missing", lambda _: [])
+    event = recorded("staging_chain").event
+    loss = {"code": "observer_outdated", "message": "The observer is of another version."}
+    event["run"]["facets"]["sparkLineage_capture"]["degradations"] = [loss] if is_stale else []
+    machine = SimpleNamespace(spark=SimpleNamespace(version="4.0.1"), defaults={})
+    check = spark.judged(event, machine, "", 7.0, "in the cluster ")
+    assert check.status is (Status.WARNING if is_stale else Status.OK)
+    assert ("The observer is of another version." in check.message) == is_stale

@@ -34,7 +34,7 @@ from airflow_provider_sparklineage.settings.checks import (
 from airflow_provider_sparklineage.spark import driver
 from airflow_provider_sparklineage.spark.capture import bundle as capture
 from airflow_provider_sparklineage.spark.capture.remote import received
-from airflow_provider_sparklineage.spark.submit import submission
+from airflow_provider_sparklineage.spark.submit import submission, submitted_files
 from airflow_provider_sparklineage.spark.submit.additions import injected, resolved
 from airflow_provider_sparklineage.spark.submit.deploy_mode import SubmitTarget
 from airflow_provider_sparklineage.storage import bounded, objects
@@ -215,7 +215,13 @@ def _tried(
     except Exception as error:  # AirflowException, with the end of spark-submit's log
         return ended_badly(credentials.scrub(str(error)), url, in_spark)
     budget = Deadline().part(_COLLECT_S)
-    manifest = replace(bundle.manifest, remote=url, outcome="COMPLETE", injected=("py_files",))
+    manifest = replace(
+        bundle.manifest,
+        remote=url,
+        outcome="COMPLETE",
+        injected=("py_files",),
+        versions={capture.OBSERVER: submitted_files.observer_digest()},
+    )
     delivered = received(manifest, cast("Path", bundle.path), budget, waits=True)
     if not delivered.has_begun:
         return failed(

@@ -24,6 +24,7 @@ from msgspec.structs import replace
 from airflow_provider_sparklineage.event import model, pipeline
 from airflow_provider_sparklineage.lineage.bundle import task_lineage
 from airflow_provider_sparklineage.model import exceptions
+from airflow_provider_sparklineage.model.degradations import DegradationCode
 from airflow_provider_sparklineage.model.terms import EVENTS, OBSERVATIONS, Frozen
 from airflow_provider_sparklineage.settings.checks import Check, Status, failed, passed, warning
 from airflow_provider_sparklineage.spark import driver
@@ -437,6 +438,10 @@ def judged(
         reasons = " ".join(loss.message or "" for loss in losses)
         text = f"{ran}, but its lineage is without {', '.join(missing)}. {reasons}".rstrip()
         return warning(TRIAL, text, explained(log, "Report this with the log of a job."))
+    outdated = DegradationCode.OBSERVER_OUTDATED
+    if stale := [loss.message or "" for loss in losses if loss.code == outdated]:
+        fix = f"Copy {submitted_files.OBSERVER_ZIP} into the image of the drivers again."
+        return warning(TRIAL, f"{ran}. {stale[0]}", fix)
     text = f"{ran}, and its lineage is complete: tables, the partition that it read, the column."
     return passed(TRIAL, text)
 

@@ -76,6 +76,7 @@ def collect(
     try:
         from airflow_provider_sparklineage.lineage.bundle import lineage_of_try
         from airflow_provider_sparklineage.spark.capture import remote, remote_bundles
+        from airflow_provider_sparklineage.spark.submit.submitted_files import observer_digest
 
         if capture.is_resumed:
             own_files.stop_listening()  # the driver sends to the worker of the earlier try
@@ -111,7 +112,10 @@ def collect(
                 delivered = delivered.without_driver(capture.unsubmitted)
             noted = (safe_degradation(d.code, d.message) for d in delivered.degradations)
             bundle = bundle.noted(
-                *noted, degradations=delivered.earlier, attempts=delivered.attempts
+                *noted,
+                degradations=delivered.earlier,
+                attempts=delivered.attempts,
+                versions={**bundle.manifest.versions, bundles.OBSERVER: observer_digest()},
             )
             capture = replace(capture, is_delivered=delivered.is_complete)
         elif capture.unsubmitted and not _has_events(bundle):

@@ -95,6 +95,11 @@ class Worker(msgspec.Struct, frozen=True):
     pid: int
 
 
+OBSERVER = "observer"
+"""The key, in :attr:`Manifest.versions`, of the digest of the observer that the driver should
+have."""
+
+
 class DriverAttempt(msgspec.Struct, frozen=True):
     """One of several drivers that a cluster started for one application.
 
@@ -151,6 +156,7 @@ class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
     """The names (never the values) of the Spark properties, jars and environment variables that
     were added to the job."""
     versions: dict[str, str] = {}
+    """The versions of Spark, Airflow and so on, by name; :data:`OBSERVER` has a digest."""
     settings: dict[str, str] = {}
     remote: str = ""
     """URL of the folder to which a driver in a cluster delivers its capture, as Airflow knows the

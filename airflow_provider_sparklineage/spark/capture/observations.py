@@ -178,6 +178,9 @@ class ObservationRecord(msgspec.Struct, frozen=True):
     kind ``clock``, in all in one of the kind ``end``; None if the observer did not look."""
     errors: list[str] = []
     cut: list[str] = []
+    observer: str = ""
+    """Of a record of the kind ``start``, the digest of the observer's files; empty if the observer
+    is older than this field, or was not packed."""
 
 
 _DECODER = msgspec.json.Decoder(ObservationRecord)
@@ -232,6 +235,8 @@ class ObservationReport(ReadReport):
     """The errors that the observer met in itself."""
     stopped: Messages = msgspec.field(default_factory=Messages)
     """The parts of the job that the observer did not look at, with the reasons."""
+    observers: set[str] = msgspec.field(default_factory=set)
+    """The digests of the observers that wrote the records; an empty one is not known."""
 
 
 def read_observations(
@@ -251,6 +256,8 @@ def read_observations(
                 report.errors.add(error)
         for reason in record.cut:
             report.stopped.add(reason)
+        if record.kind == "start":
+            report.observers.add(record.observer)
         if record.command:
             report.stopped.add(record.command.cut)
         partitions.share(record)

@@ -13,6 +13,7 @@ the observer for ``--py-files``; each version of this package always gives the s
 
 from __future__ import annotations
 
+import hashlib
 import io
 import os
 import re
@@ -212,6 +213,7 @@ class PropertiesFile:
 
 DRIVER = Path(__file__).parents[1] / "driver"
 OBSERVER_ZIP = "sparklineage_observer.zip"
+_DIGEST_MODULE = "sparklineage_observer/digest.py"
 # The earliest time that a zip can hold. With a fixed time, the bytes do not depend on the time of a
 # build or checkout.
 _ZIP_EPOCH = (1980, 1, 1, 0, 0, 0)
@@ -220,17 +222,37 @@ _ZIP_EPOCH = (1980, 1, 1, 0, 0, 0)
 def observer_zip() -> bytes:
     """Pack ``sitecustomize.py`` and the observer's modules into a zip.
 
-    The bytes of the zip depend on nothing but these files.
+    One more module has their digest, which the observer writes down. The bytes of the zip depend on
+    nothing but these files.
     """
-    files = [DRIVER / "sitecustomize.py", *sorted((DRIVER / "sparklineage_observer").glob("*.py"))]
+    files = _observer_files()
+    files[_DIGEST_MODULE] = f'DIGEST = "{_digest(files)}"\n'.encode()
     buffer = io.BytesIO()
     # Not compressed: so Python needs no zlib to import it, and its size matters little.
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
-        for file in files:
-            entry = zipfile.ZipInfo(file.relative_to(DRIVER).as_posix(), _ZIP_EPOCH)
+        for name, content in files.items():
+            entry = zipfile.ZipInfo(name, _ZIP_EPOCH)
             entry.external_attr = 0o600 << 16
-            archive.writestr(entry, file.read_bytes())
+            archive.writestr(entry, content)
     return buffer.getvalue()
+
+
+def observer_digest() -> str:
+    """Give the digest of the observer's files, by which an observer of another version is seen."""
+    return _digest(_observer_files())
+
+
+def _observer_files() -> dict[str, bytes]:
+    files = [DRIVER / "sitecustomize.py", *sorted((DRIVER / "sparklineage_observer").glob("*.py"))]
+    return {file.relative_to(DRIVER).as_posix(): file.read_bytes() for file in files}
+
+
+def _digest(files: Mapping[str, bytes]) -> str:
+    digest = hashlib.sha256()
+    for name, content in files.items():
+        digest.update(f"{name} {len(content)}\n".encode())
+        digest.update(content)
+    return digest.hexdigest()[:16]
 
 
 def write_observer(bundle: Path) -> Path:

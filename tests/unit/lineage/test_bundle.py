@@ -398,3 +398,29 @@ def test_partitions_of_which_some_are_missing_stay_uncertain_where_not_all_was_d
     lineage = task_lineage(bundle)
     assert only(lineage.inputs).check.status is PartitionStatus.UNOBSERVED
     assert DegradationCode.PARTITIONS_INEXACT in codes(lineage)
+
+
+# --- the observer of another version --------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("expected", "observers", "is_outdated"),
+    [
+        pytest.param("a1", ["a1"], False, id="the worker's"),
+        pytest.param("a1", ["a1", "a1"], False, id="the worker's, in two contexts"),
+        pytest.param("a1", ["b2"], True, id="another"),
+        pytest.param("a1", ["a1", "b2"], True, id="another in one of two attempts"),
+        pytest.param("a1", [None], True, id="one that does not know its digest"),
+        pytest.param(None, ["b2"], False, id="a worker that expects none"),
+    ],
+)
+def test_an_observer_of_another_version_is_reported(tmp_path, expected, observers, is_outdated):
+    versions = {} if expected is None else {capture.OBSERVER: expected}
+    manifest = Manifest(APPLICATION, outcome="COMPLETE", versions=versions)
+    bundle = capture.create(tmp_path / "captures", manifest)
+    start = {"kind": "start", "version": 1, "application_id": "a", "spark_version": "4", "time": 1}
+    records = [start if one is None else {**start, "observer": one} for one in observers]
+    lines = "".join(f"{json.dumps(one)}\n" for one in records)
+    (bundle.path / "observations.ndjson").write_text(lines)
+    codes = {d.code for d in task_lineage(bundle).degradations}
+    assert (DegradationCode.OBSERVER_OUTDATED in codes) == is_outdated

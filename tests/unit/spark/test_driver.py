@@ -6,7 +6,9 @@ import io
 import json
 import logging
 import os
+import shutil
 import socket
+import subprocess
 import sys
 import threading
 import zipfile
@@ -48,7 +50,58 @@ def test_the_zip_is_the_same_each_time_and_complete():
     first = submitted_files.observer_zip()
     assert first == submitted_files.observer_zip()
     names = zipfile.ZipFile(io.BytesIO(first)).namelist()
-    assert names == [m.relative_to(submitted_files.DRIVER).as_posix() for m in MODULES]
+    files = [m.relative_to(submitted_files.DRIVER).as_posix() for m in MODULES]
+    assert names == [*files, "sparklineage_observer/digest.py"]
+
+
+def test_the_zip_knows_its_digest_which_changes_with_each_file(monkeypatch, tmp_path):
+    def digest():
+        content = zipfile.ZipFile(io.BytesIO(submitted_files.observer_zip()))
+        return content.read("sparklineage_observer/digest.py").decode()
+
+    before = submitted_files.observer_digest()
+    assert digest() == f'DIGEST = "{before}"\n'
+    shutil.copytree(submitted_files.DRIVER, tmp_path / "driver")
+    monkeypatch.setattr(submitted_files, "DRIVER", tmp_path / "driver")
+    assert submitted_files.observer_digest() == before
+    with (tmp_path / "driver" / "sparklineage_observer" / "scans.py").open("a") as file:
+        file.write("# changed\n")
+    assert submitted_files.observer_digest() != before
+    assert submitted_files.observer_digest() in digest()
+
+
+PATH_WARNING = """
+import os, sys, warnings
+from types import ModuleType, SimpleNamespace
+from sparklineage_observer import attaching
+
+class SparkContext:
+    _jvm = SimpleNamespace(_gateway_client=None)
+    @classmethod
+    def _ensure_initialized(cls):
+        pass
+    def __init__(self):
+        self._ensure_initialized()
+        for path in sys.argv[1:]:
+            text = "Failed to add file [%s] specified in 'spark.submit.pyFiles' to Python path"
+            warnings.warn(text % path + ":\\n  /a", RuntimeWarning)
+
+attaching._wrap_jvm(SparkContext)
+SparkContext()
+print("the job goes on")
+"""
+
+
+def test_pyspark_s_warning_about_our_zip_ends_no_job_and_that_about_others_stays():
+    def job(*paths):
+        command = [sys.executable, "-W", "error", "-c", PATH_WARNING, *paths]
+        env = {**os.environ, "PYTHONPATH": str(submitted_files.DRIVER)}
+        return subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+
+    ours = "file:///tmp/sparklineage-0/shop.revenue-try1-abc/sparklineage_observer.zip"
+    assert job(ours).stdout == "the job goes on\n"
+    assert job(ours).stderr == ""
+    assert "Failed to add file [/opt/shop.zip]" in job(ours, "/opt/shop.zip").stderr
 
 
 def test_the_zip_is_replaced_and_private(tmp_path):

@@ -13,6 +13,7 @@ import importlib.util
 import os
 import socket
 import sys
+import warnings
 from contextlib import suppress
 from importlib.abc import Loader, MetaPathFinder
 
@@ -249,11 +250,30 @@ def _wrap_jvm(of):
     def _ensure_initialized(cls, *args, **kwargs):
         original(cls, *args, **kwargs)
         of._ensure_initialized = classmethod(original)
-        for prepare in (drop_warning, _prepare_delivery, _import_observer):
+        for prepare in (
+            drop_warning,
+            _ignore_path_warning,
+            _prepare_delivery,
+            _import_observer,
+        ):
             with suppress(Exception):  # for example, a Spark without Log4j 2
                 prepare(cls._jvm._gateway_client)
 
     of._ensure_initialized = classmethod(_ensure_initialized)
+
+
+_PATH_WARNING = r"Failed to add file \[[^]\n]*sparklineage_observer\.zip\] specified in "
+
+
+def _ignore_path_warning(_client):
+    """Ignore PySpark's warning that it cannot add our zip to Python's path, where it is already.
+
+    On YARN, PySpark looks for the zip at its place on the machine that submitted the job. The user
+    may have made warnings errors, and then the warning about a file of ours would end the job.
+
+    :param _client: not used; the other steps of :func:`_wrap_jvm` take the gateway client
+    """
+    warnings.filterwarnings("ignore", _PATH_WARNING)
 
 
 def _prepare_delivery(client):

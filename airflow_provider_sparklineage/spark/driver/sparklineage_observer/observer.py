@@ -78,6 +78,7 @@ class Observer:
                 "application_id": self._application_id,
                 "spark_version": java_context.sc().version(),
                 "time": self._started_ms,
+                **_digest(),
             }
         )
 
@@ -335,3 +336,15 @@ class Observer:
         end = {"kind": "end", "queries": self._queries, "put_back": self._clock.put_back}
         guarded(end, "written folders", lambda: end.update(gone=self._file_writes.gone(budget)))
         self._records.write({key: end[key] for key in end if end[key] != []})
+
+
+def _digest():
+    """Give the digest of the observer's files as a part of a record; empty if it is not packed.
+
+    The worker compares it with that of its own observer.
+    """
+    try:
+        from sparklineage_observer.digest import DIGEST  # only the zip has this module
+    except ImportError:
+        return {}
+    return {"observer": DIGEST}
