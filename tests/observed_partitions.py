@@ -6,8 +6,8 @@ names, must be in the event: in the subset of its dataset, or in its list of par
 event says that all of the dataset was accessed. Else a degradation has to say so: one of the
 dataset (:data:`EXCUSES`), or one of a cut (:data:`CUTS`).
 
-Not asked for are reads that only inferred columns, writes that were skipped, and partitions that
-were read after a query had written them.
+Not asked for are reads that only inferred columns, reads of metadata tables, writes that were
+skipped, and partitions that were read after a query had written them.
 """
 
 from __future__ import annotations
@@ -81,12 +81,14 @@ def lost(observations: Path, event: Json) -> list[str]:
 def observed(records: Iterable[Json]) -> Iterator[Observed]:
     """Give all partitions that records name."""
     for record in records:
+        # The record of a clone has the times of the commit only.
+        started = record.get("started") or record.get("writes", [{}])[0].get("time")
         for read in record.get("reads", ()):
-            if not read.get("inference"):
+            if not read.get("inference") and not read.get("not_data"):
                 layouts = read.get("layouts")
                 bare = [{"base": root} for root in read.get("roots") or ()]
                 for layout in bare if layouts is None else layouts:
-                    yield from _partitions("read", read, layout, record["started"])
+                    yield from _partitions("read", read, layout, started)
         for write in record.get("writes", ()):
             at = record.get("ended") if write.get("time") is None else write["time"]
             if not write.get("skipped"):

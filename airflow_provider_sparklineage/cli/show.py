@@ -59,6 +59,11 @@ def print_event(event: model.Event, file: IO[str]) -> None:
         out.print("\nNothing was read or written.")
     for output in outputs:
         _print_columns(out, output, labels)
+    if maintained := event.capture.maintenance:
+        out.print("\n[bold]Maintained[/] (neither read nor written)")
+        for one in maintained:
+            texts_of = (str(one.dataset.dataset_name), one.operation or "")
+            out.print(f"  [cyan]{escape(texts_of[0])}[/]  {escape(texts_of[1])}", soft_wrap=True)
     if missing := event.capture.degradations:
         out.print("\n[bold]Missing or assumed[/]")
         for entry in missing:

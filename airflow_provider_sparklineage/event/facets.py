@@ -210,7 +210,18 @@ def with_renamed_datasets(
             for entry in capture["datasets"]
             if (name := name_of(entry["dataset"])) in names[entry["side"]]
         ]
-        facets = {**facets, model.CAPTURE_KEY: {**capture, "datasets": datasets}}
+        capture = {**capture, "datasets": datasets}
+    if "maintenance" in capture:
+        new = {**names[Side.READ], **names[Side.WRITE]}  # most of them are neither
+        capture = {
+            **capture,
+            "maintenance": [
+                {**entry, "dataset": new.get(name := name_of(entry["dataset"]), name)._asdict()}
+                for entry in capture["maintenance"]
+            ],
+        }
+    if capture:
+        facets = {**facets, model.CAPTURE_KEY: capture}
     check = facets.get(model.CHECK_KEY)
     if check is None:
         return facets
@@ -440,6 +451,11 @@ def capture_facet(
     ]
     if seen:
         bare["datasets"] = [_accessed(*each) for each in seen[:MAX_DATASETS]]
+    if lineage.maintenance:
+        bare["maintenance"] = [
+            {"dataset": name._asdict(), "operation": operation}
+            for name, operation in lineage.maintenance[:MAX_DATASETS]
+        ]
     if len(seen) > MAX_DATASETS:
         bare["datasetCounts"] = dict(sorted(Counter(str(side) for _, side in seen).items()))
     return with_degradations(bare, degradations)

@@ -203,9 +203,17 @@ class Missing(Struct):
     message: str | None = None
 
 
+class Maintained(Struct):
+    """An entry of ``sparkLineage_capture.maintenance``: a table, and a command about its files."""
+
+    dataset: Name
+    operation: str | None = None
+
+
 class Capture(Struct):
     """Run facet ``sparkLineage_capture``."""
 
+    maintenance: list[Maintained] | None = None
     datasets: list[Seen] | None = None
     degradations: list[Missing] | None = None
     degradationCounts: dict[str, Count] | None = None  # noqa: N815

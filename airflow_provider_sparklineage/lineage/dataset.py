@@ -164,6 +164,8 @@ class TaskLineage(Frozen, frozen=True):
 
     :param application: the application that was merged; None if none was
     :param attempts: the number of attempts of the driver, as far as they are known
+    :param maintenance: datasets of which files were maintained, each with the command
+        (:attr:`.Observations.maintenance`); this is neither a read nor a write
     """
 
     outcome: Outcome
@@ -172,6 +174,7 @@ class TaskLineage(Frozen, frozen=True):
     application: SparkApplication | None = None
     degradations: tuple[Degradation, ...] = ()
     attempts: int = 1
+    maintenance: tuple[tuple[DatasetName, str], ...] = ()
 
 
 def joined(

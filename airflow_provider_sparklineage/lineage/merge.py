@@ -147,6 +147,7 @@ def merge(
             degradations += gaps(output, done.writes[name], functions, allowance)
 
     gone = observations.gone if observations else frozenset()
+    maintenance = observations.maintenance if observations else ()
     degradations += [_gone(name) for name in outputs if name in gone]
     if outcome is Outcome.FAIL:
         outputs = {**done.failed, **outputs}
@@ -158,7 +159,8 @@ def merge(
     degradations += report.degradations()
     if allowance.is_over(Stage.MERGING):
         degradations.append(_CUT)
-    if not outputs and not dropped and is_read and is_delivered:
+    is_nothing = not outputs and not dropped and not maintenance
+    if is_nothing and is_read and is_delivered:
         degradations.append(_NOTHING_WRITTEN)
     written.sort(key=lambda d: d.name)
     if column_lineage == representation.ColumnLineageForm.LEGACY:
@@ -170,6 +172,7 @@ def merge(
         tuple(written),
         application,
         tuple(degradations),
+        maintenance=maintenance,
     )
 
 

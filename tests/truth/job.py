@@ -123,6 +123,8 @@ class Job:
     writes: ClassVar[Mapping[str, How]] = {}
     removes: ClassVar[Mapping[str, How]] = {}
     """Partitions that no longer have data after it."""
+    maintains: ClassVar[Mapping[str, set[str]]] = {}
+    """Tables of which files are maintained: the commands of Delta, and procedures of Iceberg."""
     columns: ClassVar[Mapping[str, Mapping[str, set[str]]]] = {}
     """Of an output: of each column, the source columns (``events.id``) of which its values are
     made, those of windows and conditions included. An output that is not here is not asked for."""

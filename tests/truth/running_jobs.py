@@ -116,6 +116,7 @@ class _Report:
     outputs: dict[str, Accessed] = field(default_factory=dict)
     columns: dict[str, dict[str, Sources]] = field(default_factory=dict)
     degradations: list[str] = field(default_factory=list)
+    maintained: dict[str, set[str]] = field(default_factory=dict)
 
 
 def _by_job(event: dict[str, Any], lake: Path, names: Sequence[str]) -> dict[str, _Report]:
@@ -125,6 +126,9 @@ def _by_job(event: dict[str, Any], lake: Path, names: Sequence[str]) -> dict[str
     for side in ("inputs", "outputs", "columns"):
         for (job, table), value in getattr(whole, side).items():
             getattr(reports[job], side)[table] = value
+    for entry in event["run"]["facets"]["sparkLineage_capture"].get("maintenance", ()):
+        job, table = _place(entry["dataset"]["name"], lake, names)
+        reports[job].maintained.setdefault(table, set()).add(entry["operation"])
     for degradation in whole.degradations:
         if dataset := degradation.get("dataset"):
             job, table = _place(dataset["name"], lake, names)
@@ -162,6 +166,14 @@ class _Judge:
         for table, columns in truth.columns.items():
             for column in columns.keys() | reported.columns.get(table, {}).keys():
                 self._column(table, column, columns.get(column, set()))
+        # Delta's commands are in capitals, the names of Iceberg's procedures are not.
+        is_delta = self._at.startswith("delta ")
+        for table in sorted(truth.maintains.keys() | reported.maintained.keys()):
+            true = {one for one in truth.maintains.get(table, ()) if one.isupper() == is_delta}
+            seen = reported.maintained.get(table, set())
+            self._check(seen <= true, "false", f"{table} is maintained by {sorted(seen - true)}")
+            text = f"maintenance of {table} by {sorted(true - seen)} is missing"
+            self._check(true <= seen, "silent", text)
         for text in reported.degradations:
             self._check(text in truth.declared, "false", f"declares {text!r}")
         for text in sorted(truth.declared.keys() - set(reported.degradations)):

@@ -120,6 +120,8 @@ class Observations(Frozen, frozen=True):
     """Written dataset -> the plans of its writes."""
     gone: frozenset[DatasetName] = frozenset()
     """Datasets that were written, and did not exist any more when the application ended."""
+    maintenance: tuple[tuple[DatasetName, str], ...] = ()
+    """Datasets of which the files were maintained, each with the command, such as ``OPTIMIZE``."""
 
 
 # --- the accesses to one dataset --------------------------------------------------------------

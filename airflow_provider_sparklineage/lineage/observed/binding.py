@@ -136,6 +136,7 @@ class ObservedQuery(Frozen, frozen=True, dict=True):
     :param action: the listener's action of the query; or, if the listener did not report a write of
         the query, the action that was made of this write; None if the action is not certain
     :param gone: folders that did not exist any more when the driver ended
+    :param maintenance: the datasets that a command of maintenance is about, each with the command
     """
 
     record: ObservationRecord
@@ -146,6 +147,7 @@ class ObservedQuery(Frozen, frozen=True, dict=True):
     writes: tuple[ObservedWrite, ...] = ()
     command: ObservedCommand | None = None
     gone: tuple[Place, ...] = ()
+    maintenance: tuple[tuple[DatasetName, str], ...] = ()
 
     @property
     def span(self) -> Span:
@@ -414,8 +416,11 @@ def _places(records: Sequence[ObservationRecord]) -> Iterator[tuple[str, str | N
 
 
 def _paths(read: ReadRecord) -> Iterable[str]:
-    """Give the paths of a scan that are datasets, or parts of them; none if it infers a schema."""
-    if read.inference:
+    """Give the paths of a scan that are datasets, or parts of them.
+
+    There are none if the scan infers a schema, or reads a metadata table.
+    """
+    if read.inference or read.not_data:
         return ()
     if read.layouts is None:
         return read.roots or ("",)
@@ -463,6 +468,11 @@ class _Binding:
             tuple(
                 self._index.place(path, None) for path in record.gone if not self._is_stage(path)
             ),
+            tuple(
+                (name, one.operation)
+                for one in record.maintenance
+                if (name := self._index.named(one.path, one.table)) is not None
+            ),
         )
 
     def _is_stage(self, path: str) -> bool:
@@ -473,6 +483,8 @@ class _Binding:
     def _read(self, read: ReadRecord, span: Span) -> ObservedRead:
         read = self._in_folders(read)
         places = tuple(self._index.place(path, read.table) for path in _paths(read))
+        if read.not_data:
+            return ObservedRead(read, places, ())
         if read.inference:
             nothing = Scope(partitions=frozenset())
             holding = self._index.holding(read.roots)
@@ -571,7 +583,9 @@ class _Binding:
 # --- queries to accesses --------------------------------------------------------------------------
 
 
-def observations(queries: Iterable[ObservedQuery], names: Collection[DatasetName]) -> Observations:
+def observations(
+    queries: Collection[ObservedQuery], names: Collection[DatasetName]
+) -> Observations:
     """Collect the accesses, functions and plans of queries, dataset by dataset.
 
     A path or table that is not a dataset of the application is listed as unmatched, unless it is a
@@ -601,6 +615,7 @@ def observations(queries: Iterable[ObservedQuery], names: Collection[DatasetName
             elif place.table:
                 tables[place.bound].add(place.table)
     gone = {place.bound for query in queries for place in query.gone if place.bound in names}
+    maintained = {one for query in queries for one in query.maintenance if not query.record.failed}
     return Observations(
         {name: tuple(reads[name]) for name in sorted(reads.keys() & names)},
         {name: tuple(writes[name]) for name in sorted(writes.keys() & names)},
@@ -609,6 +624,7 @@ def observations(queries: Iterable[ObservedQuery], names: Collection[DatasetName
         {name: frozenset(tables[name]) for name in sorted(tables)},
         {name: tuple(plans[name]) for name in sorted(plans)},
         frozenset(name for name in gone if name is not None),
+        tuple(sorted(maintained)),
     )
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from airflow_provider_sparklineage.expectations import Side
 from airflow_provider_sparklineage.lineage.application.accesses import (
     SLACK,
     Timeline,
@@ -25,11 +26,13 @@ from airflow_provider_sparklineage.lineage.observed.unreported_actions import (
 from airflow_provider_sparklineage.model.datasets import DatasetName, looks_like_file
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from airflow_provider_sparklineage.lineage.application.accesses import ActionDataset, Span
     from airflow_provider_sparklineage.lineage.application.accumulation import Action
     from airflow_provider_sparklineage.lineage.observed.binding import ObservedQuery
+    from airflow_provider_sparklineage.lineage.observed.places import DatasetIndex
+    from airflow_provider_sparklineage.spark.capture.observations import ReadRecord
 
     _Written = DatasetName | str
     _Timelines = Mapping[_Written, Timeline[Span]]
@@ -247,8 +250,104 @@ def without_inferred_files(seen: Observed) -> Observed:
     return seen.with_actions(actions).rebound(files)
 
 
+# --- metadata, branches and maintenance -----------------------------------------------------------
+
+
+# Facets of a table that its branch, or the table of its changes, does not have.
+_OF_TABLE = frozenset({"symlinks", "version", "schema"})
+_CHANGELOG = "SparkChangelogScan"
+
+
+def with_true_datasets(seen: Observed) -> Observed:
+    """Rename datasets of actions that have another name, and leave out those not accessed.
+
+    The listener names a table if a query reads a metadata table of it, accesses a branch of it, or
+    rewrites its files. A branch is a dataset of its own, and the others access no data of the user.
+    For a table's changes the listener has a name of its own.
+    """
+    named = {side: list(_named(seen, side)) for side in Side}
+    if all(name == truth for of in named.values() for name, _, truth in of):
+        return seen
+    truths = {side: timelines(of) for side, of in named.items()}
+
+    def corrected(action: Action) -> Action | None:
+        span = _action_span(action)
+        inputs, moved = _renamed(action.inputs, truths[Side.READ], span)
+        outputs, _ = _renamed(action.outputs, truths[Side.WRITE], span)
+        if inputs == action.inputs and outputs == action.outputs:
+            return action
+        if not inputs and not outputs:
+            return None
+        return replace(action, inputs=inputs, outputs=outputs, moved={**action.moved, **moved})
+
+    actions = map(corrected, seen.application.actions)
+    return seen.with_actions(action for action in actions if action is not None)
+
+
+_Named = tuple[DatasetName, "Span", DatasetName | None]
+"""A dataset that the listener may name for a query, the time of the query, and the dataset that was
+accessed; None if no data was."""
+
+
+def _named(seen: Observed, side: Side) -> Iterator[_Named]:
+    """Yield the datasets that the listener may name on a side of each query."""
+    for query in seen.queries:
+        for name, _ in query.maintenance:
+            yield name, query.span, None
+        for write in query.writes if side is Side.WRITE else ():
+            table = seen.datasets.named(_table_of(write.record.path, write.record.branch), None)
+            for name in write.datasets:
+                yield (table or name) if write.record.branch else name, write.span, name
+        for read in query.reads if side is Side.READ else ():
+            if not read.record.inference:
+                yield from _named_by(read.record, query.span, seen.datasets)
+
+
+def _named_by(read: ReadRecord, span: Span, datasets: DatasetIndex) -> Iterator[_Named]:
+    for root in read.roots:
+        table = datasets.named(_table_of(root, read.branch), None)
+        if table is None:
+            continue
+        truth = datasets.named(root, None)
+        yield table, span, None if read.not_data else truth
+        if read.scan == _CHANGELOG:
+            yield table._replace(name=f"{table.name}/changes"), span, truth
+
+
+def _table_of(path: str, branch: str) -> str:
+    """Give the path of the table, from the path of a branch as the observer writes it."""
+    return path.rpartition(".branch_")[0] if branch else path
+
+
+def _renamed(
+    datasets: tuple[ActionDataset, ...],
+    truths: Mapping[DatasetName, Timeline[DatasetName | None]],
+    span: Span,
+) -> tuple[tuple[ActionDataset, ...], dict[DatasetName, DatasetName]]:
+    """Give the datasets that an action accessed, and the new names by the old ones.
+
+    :param datasets: the inputs or the outputs of the action, as the listener names them
+    :param truths: the datasets that queries accessed, by the names that the listener may have
+    :param span: the time of the action
+    """
+    found: dict[DatasetName, ActionDataset] = {}
+    moved: dict[DatasetName, DatasetName] = {}
+    for dataset in datasets:
+        name = dataset.name
+        true = set(truths[name].during(*span)) if name in truths else set()
+        if not true or name in true:
+            found.setdefault(name, dataset)
+            continue
+        for truth in sorted(one for one in true if one is not None):
+            facets = {k: v for k, v in dataset.facets.items() if k not in _OF_TABLE}
+            found.setdefault(truth, replace(dataset, name=truth, facets=facets))
+            moved[name] = truth
+    return tuple(found[name] for name in sorted(found)), moved
+
+
 CORRECTIONS: tuple[Callable[[Observed], Observed], ...] = (
     with_real_batches,
+    with_true_datasets,
     with_failed_writes,
     without_skipped_writes,
     with_starts,

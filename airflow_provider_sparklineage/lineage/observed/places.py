@@ -282,6 +282,15 @@ class DatasetIndex:
             bound is None and location is not None and self.above(location.folder) is not None,
         )
 
+    def named(self, path: str, table: str | None) -> DatasetName | None:
+        """Give the dataset of a path or table, or the name that the path would have as a dataset.
+
+        :param table: the table's identifier, if the record has one
+        :return: None if neither is known
+        """
+        location = self.locator.locate(path)
+        return self.place(path, table).bound or (location.dataset if location else None)
+
     def folder(self, path: str, table: str | None) -> str:
         """Give the folder of a single file of a dataset; give every other path as it is.
 

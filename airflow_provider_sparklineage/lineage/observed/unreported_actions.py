@@ -271,7 +271,9 @@ def _writes(
                 modes = {**modes, target: during[-1].modes[target] if during else ""}
         if modes:
             yield _Write(query, modes, query.inputs)
-    yield from (_Write(commit, commit.modes, {}) for commit in commits if _has_data(commit))
+    yield from (
+        _Write(commit, commit.modes, commit.inputs) for commit in commits if _has_data(commit)
+    )
 
 
 def _has_data(commit: ObservedQuery) -> bool:

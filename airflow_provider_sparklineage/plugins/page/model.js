@@ -42,6 +42,10 @@ export function modelOf(event) {
     sources,
     edges,
     missing: list(capture.degradations).map(missingOf),
+    maintained: list(capture.maintenance).map(record).map((one) => ({
+      name: text(record(one.dataset).name),
+      operation: text(one.operation),
+    })),
     unlisted: unlisted(capture),
   };
 }

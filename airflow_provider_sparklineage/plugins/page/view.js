@@ -32,6 +32,7 @@ export function draw(root, event, links = {}, state = null) {
     strips.legend,
     partitions(model),
     columns.count ? columns.element : "",
+    maintained(model),
     missing(model)
   );
   flow.connect();
@@ -66,6 +67,21 @@ function header(model, links) {
     make("h2", {}, name(model.job), state, links.job ? link(`in ${links.backend}`, links.job) : ""),
     model.summary ? make("p.summary", {}, model.summary) : "",
     make("p.facts", {}, facts.join(" · "))
+  );
+}
+
+// --- tables of which files were maintained -------------------------------------------------------
+
+function maintained(model) {
+  if (!model.maintained.length) return "";
+  const entries = model.maintained.map((one) =>
+    make("li", {}, make("code", {}, one.operation), make("span.where", {}, name(one.name)))
+  );
+  return make(
+    "section.gaps",
+    { "aria-label": "Maintained" },
+    make("h3", {}, "Maintained, neither read nor written"),
+    make("ul", {}, ...entries)
   );
 }
 

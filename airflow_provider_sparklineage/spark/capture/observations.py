@@ -78,6 +78,13 @@ class ReadRecord(msgspec.Struct, frozen=True):
     read only in part."""
     inference: bool = False
     """Whether the files of ``roots`` were read as text, only to find their columns."""
+    branch: str = ""
+    """The branch of an Iceberg table that was read; the places of the read are those of the branch,
+    which has a name of its own."""
+    scan: str = ""
+    """The class of an Iceberg scan."""
+    not_data: bool = False
+    """Whether a metadata table was read, which has no data of the table in ``roots``."""
     cut: str = ""
 
 
@@ -102,6 +109,9 @@ class WriteRecord(msgspec.Struct, frozen=True):
     """Partitions that also hold files of other writers; None if the observer did not look."""
     skipped: bool = False
     """Whether nothing was written, because the target existed already."""
+    branch: str = ""
+    """The branch of an Iceberg table that was written; the places of the write are those of the
+    branch, which has a name of its own."""
     time: int | None = None
     """The time of the commit, in ms since the epoch; None stands for the time of the query."""
     cut: str = ""
@@ -110,6 +120,18 @@ class WriteRecord(msgspec.Struct, frozen=True):
     def every_layout(self) -> list[Layout]:
         """All lists of partitions of the record."""
         return [*self.layouts, *self.removed, *(self.emptied or ())]
+
+
+class MaintenanceRecord(msgspec.Struct, frozen=True):
+    """A command that leaves the data of a table as it is, such as OPTIMIZE.
+
+    :param path: the path of the table; empty if it is not known
+    :param operation: the name of the command in SQL
+    """
+
+    path: str
+    operation: str
+    table: str | None = None
 
 
 class UdfRecord(msgspec.Struct, frozen=True):
@@ -170,6 +192,7 @@ class ObservationRecord(msgspec.Struct, frozen=True):
     writes: list[WriteRecord] = []
     python_udfs: list[UdfRecord] = []
     command: CommandRecord | None = None
+    maintenance: list[MaintenanceRecord] = []
     gone: list[str] = []
     """The folders that queries had written and that did not exist any more when the driver
     ended."""

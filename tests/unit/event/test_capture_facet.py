@@ -179,3 +179,16 @@ def test_a_degradation_names_its_side():
 def test_names_in_the_list_lose_their_credentials_too():
     secret = DatasetName("s3://key:hunter2@lake", "t")
     assert "hunter2" not in str(without_credentials(event(dataset(secret))))
+
+
+def test_maintenance_is_in_the_facet_and_shown():
+    lineage = TaskLineage(Outcome.COMPLETE, maintenance=((T, "OPTIMIZE"),))
+    document = event_of(lineage, ReadReport(), header=HEADER)
+    validate_event(document)
+    [entry] = capture(document)["maintenance"]
+    assert entry == {"dataset": T._asdict(), "operation": "OPTIMIZE"}
+    assert "Maintained (neither read nor written)\n  /lake/t  OPTIMIZE" in shown(document)
+
+
+def test_without_maintenance_there_is_no_list_of_it():
+    assert "maintenance" not in capture(event())

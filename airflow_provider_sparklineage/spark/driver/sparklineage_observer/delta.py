@@ -14,6 +14,13 @@ from sparklineage_observer.jvm import first_answer, key_of, qualified, statuses,
 
 _COMMIT = re.compile(r".*/(\d{20})\.json")
 _PHYSICAL = re.compile("col-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")  # names that Delta makes
+MAINTENANCE = {
+    "OptimizeTableCommand": "OPTIMIZE",
+    "DeltaReorgTableCommand": "REORG",
+    "VacuumTableCommand": "VACUUM",
+    "ConvertToDeltaCommand": "CONVERT TO DELTA",
+}
+"""The commands of Delta that leave the data of a table as it is, and their names in SQL."""
 _SLACK_MS = 60000  # a commit has the time of its writer's clock, maybe on another host
 
 
@@ -29,6 +36,7 @@ class DeltaTables:
         self._started_ms = started_ms
         self._paths = set()
         self._may_skip = []
+        self._clones = {}
 
     def scan(self, read):
         """Remember the table of a file scan, if it is a Delta table.
@@ -56,6 +64,20 @@ class DeltaTables:
             self.written(path)
             self._may_skip.append((path.rstrip("/"), started, ended))
 
+    def cloned(self, command):
+        """Remember the source of a command that clones a table; do nothing for other commands.
+
+        :param command: the Java object of the command
+        """
+        clone = first_answer(command, lambda c: c.query().get())
+        source = first_answer(clone, lambda c: c.sourceTable())
+        target = first_answer(clone, lambda c: c.targetPath().toString())
+        path = first_answer(source, lambda s: s.dataPath().toString())
+        if path and target:
+            is_older = first_answer(source, lambda s: s.timeTravelOpt().isDefined())
+            self.written(target)
+            self._clones[target.rstrip("/")] = path.rstrip("/"), bool(is_older)
+
     def writes(self, classes, hadoop_conf, limits):
         """Yield a record for each table: this application's commits, or the error of reading them.
 
@@ -77,6 +99,11 @@ class DeltaTables:
                 continue
             spans = [span for known, *span in self._may_skip if known in tables[path]]
             commits += _skipped(path, spans, times)
+            source = next((self._clones[p] for p in tables[path] if p in self._clones), None)
+            for write in [w for w in commits if w.get("operation") == "CLONE" and source]:
+                commits.remove(write)
+                read = _read_of_clone(write, *source)
+                yield {"kind": "commits", "writes": [write], "reads": [read]}
             if commits:
                 yield {"kind": "commits", "writes": commits}
 
@@ -125,6 +152,19 @@ class DeltaTables:
         for write in commits:  # the schema may be in an older commit than the write
             schema.describe(write)
         return commits[::-1], times
+
+
+def _read_of_clone(write, path, is_older):
+    """Describe the read of the table of which another is a clone, an entry of ``reads``.
+
+    :param write: the record of the clone's commit
+    :param path: the path of the source
+    :param is_older: whether a version of the source is cloned that the command names
+    """
+    read = {"node": "CloneTableCommand", "format": "delta", "roots": [path], "chosen": is_older}
+    if write["mode"] != "create":
+        return {**read, "cut": "a clone of a table that was there before copies what differs"}
+    return {**read, "layouts": [{**layout, "base": path} for layout in write["layouts"]]}
 
 
 def _skipped(path, spans, times):
@@ -234,6 +274,8 @@ def _write(path, version, info, actions):
     added, removed = _changed(actions)
     if not added and not removed and any("add" in a or "remove" in a for a in actions):
         return None  # OPTIMIZE and similar commands put the same data into other files
+    if info.get("operation") == "CONVERT":
+        return None  # the data was there before, as a table of another format
     parameters = info.get("operationParameters") or {}
     # The commit of a stream has the stream's output mode: Append, Complete or Update.
     mode = str(parameters.get("mode") or parameters.get("outputMode", "")).lower()
@@ -326,6 +368,10 @@ _PATHS = (
     lambda c: c.table().path().toString(),
     lambda c: c.table().deltaLog().dataPath().toString(),
     lambda c: c.options().get("path").get(),
+    lambda c: c.sourceTable().path().toString(),
+    lambda c: c.child().table().path().toString(),
+    lambda c: c.target().table().path().toString(),
+    lambda c: c.child().path().toString(),
     lambda c: c.table().location().toString(),
 )
 
@@ -341,4 +387,11 @@ def path_of(command, session):
         catalog = session.sessionState().catalog()
         return catalog.getTableMetadata(command.table().identifier()).location().toString()
 
-    return first_answer(command, *_PATHS, of_catalog)
+    def converted(command):
+        identifier = command.tableIdentifier()
+        if "/" in identifier.table():  # parquet.`/path`
+            return identifier.table()
+        catalog = session.sessionState().catalog()
+        return catalog.getTableMetadata(identifier).location().toString()
+
+    return first_answer(command, *_PATHS, of_catalog, converted)

@@ -1,7 +1,7 @@
 """Finds the partitions of Iceberg tables in a scan's files, and in this application's snapshots."""
 
 import re
-from urllib.parse import unquote_plus
+from urllib.parse import quote, unquote_plus
 
 from sparklineage_observer.jvm import class_name, command_at, each, first_answer, items, metrics
 from sparklineage_observer.records import OverBudgetError, dimension_of, layout_of, write_record
@@ -11,6 +11,13 @@ _RUNTIME = re.compile(r"runtimeFilters=(.*?)(?:, \w+=|\)$)", re.DOTALL)
 _OF_METADATA = re.compile(
     "(History|Snapshots|Files|Manifests|Partitions|Entries|Refs|Deletes)Table|Metadata"
 )
+_BRANCH = re.compile(r"\(branch=(.+?)\)")
+# Options by which a read names a snapshot or commits of a table. It may leave out partitions.
+_CHOOSING = re.compile(r"\b(snapshot-id|as-of-timestamp|tag|(start|end)-(snapshot-id|timestamp))\b")
+CHANGELOG = "SparkChangelogScan"
+"""The class of a scan of a table's changed rows, by its metadata table ``changes``."""
+OF_CHANGELOG = ("_change_type", "_change_ordinal", "_commit_snapshot_id")
+_REWRITE = "SparkStagedScan"  # of files that a procedure rewrites
 _FILE = re.compile(r"spec_id=(\d+), partition=(PartitionData\{.*?\}), record_count=")
 
 
@@ -26,30 +33,54 @@ def table_of(spark_table):
     return spark_table.table() if "iceberg" in spark_table.getClass().getName() else None
 
 
+def at_branch(name, branch):
+    """Give the name or path of a branch of a table; for no branch or the main one, the table's.
+
+    A branch has data of its own, so it is a dataset of its own. Its name is that of Iceberg's SQL.
+
+    :param name: the name or the path of the table
+    :param branch: the name of the branch; None or ``main`` for the table's own state
+    """
+    return name if branch in (None, "main") else f"{name}.branch_{quote(branch, safe='')}"
+
+
 def scan(read, node, budget):
     """Add the table, snapshot, filters and partitions of an Iceberg scan to the scan's description.
 
     :param read: the description, an entry of a record's ``reads``, which is changed
     :param node: the ``BatchScanExec``
     :param budget: the query's time limit, a :class:`.records.Budget`
-    :return: ``read``; None for a scan of a metadata table
+    :return: ``read``. It has ``not_data`` if the scan is of a metadata table, and ``maintenance``,
+        the name of a procedure, if it is of files that the procedure rewrites
     """
     spark_scan = node.scan()
     read.update(table=node.table().name(), scan=class_name(spark_scan))
+    if read["scan"] == CHANGELOG:
+        return _changes(read, node, spark_scan, budget)
     description = spark_scan.description()
     read.update(metrics(node.metrics(), "resultDataFiles", "numSplits"))
     table = table_of(node.table())
-    if table is None or _OF_METADATA.search(table.getClass().getName()):
+    if table is None:
         return None
+    base = table.location().rstrip("/")
+    if read["scan"] == _REWRITE:
+        return {**read, "roots": [base], "maintenance": _rewriting(table)}
+    if _OF_METADATA.search(table.getClass().getName()):
+        return {**read, "roots": [base], "not_data": True}
     static, runtime = _STATIC.search(description), _RUNTIME.search(spark_scan.toString())
     # Some versions of Iceberg describe scans in another way; then the full text is recorded.
     filters = [static.group(1) if static else description, runtime.group(1) if runtime else ""]
     read["pushed_filters"] = [text for text in filters if text and text != "[]"]
-    base = table.location().rstrip("/")
+    found = _BRANCH.search(description)
+    branch = found and found.group(1) != "null" and found.group(1)
+    if branch and branch != "main":
+        read.update(table=at_branch(read["table"], branch), branch=branch)
+        base = at_branch(base, branch)
     read.update(format="iceberg", roots=[base])
-    snapshot = _snapshot_id(table, spark_scan)
-    if snapshot:
-        read["snapshot"] = snapshot
+    if _is_chosen(node):
+        read["chosen"] = True
+    elif not branch and (snapshot := table.currentSnapshot()) is not None:
+        read["snapshot"] = str(snapshot.snapshotId())  # too long for a JSON number
     collected = _Collected(table)
     for split in _splits(node, spark_scan):
         for task in each(split.taskGroup().tasks()):
@@ -57,6 +88,47 @@ def scan(read, node, budget):
             collected.add(task.file())
     read["layouts"] = collected.layouts(base)
     return read
+
+
+def _rewriting(table):
+    is_of_deletes = "Deletes" in class_name(table)
+    return "rewrite_position_delete_files" if is_of_deletes else "rewrite_data_files"
+
+
+def _is_chosen(node):
+    """Whether a scan reads a snapshot or commits that the query names, or a tag.
+
+    :param node: the ``BatchScanExec``
+    """
+    if first_answer(node, lambda n: n.table().snapshotId()) is not None:
+        return True
+    # Only the logical relation has the options of the read.
+    relation = first_answer(node, lambda n: n.logicalLink().get().collectLeaves().apply(0))
+    options = first_answer(relation, lambda r: r.relation().options().keySet().toString())
+    return _CHOOSING.search(options or "") is not None
+
+
+def _changes(read, node, spark_scan, budget):
+    """Add table and partitions to the description of a scan of a table's changed rows.
+
+    :param read: the description, which is changed and returned
+    :param node: the ``BatchScanExec``
+    :param spark_scan: the scan of the changes, a Java object
+    :param budget: the query's time limit, a :class:`.records.Budget`
+    """
+    read.update(table=read["table"].removesuffix(".changes"), format="iceberg", chosen=True)
+    collected = None
+    for split in _splits(node, spark_scan):
+        for task in each(split.taskGroup().tasks()):
+            budget.check()
+            if collected is None:
+                table = split.table()  # the node's own table does not give the table of the data
+                collected = _Collected(table)
+            collected.add(task.file())
+    if collected is None:
+        return {**read, "layouts": []}
+    base = table.location().rstrip("/")
+    return {**read, "roots": [base], "layouts": collected.layouts(base)}
 
 
 def _splits(node, spark_scan):
@@ -71,20 +143,6 @@ def _splits(node, spark_scan):
         return [s for group in items(node.filteredPartitions()) for s in items(group.toList())]
     except Exception:  # private in Spark 3, where the scan itself has the splits that were read
         return list(spark_scan.toBatch().planInputPartitions())
-
-
-def _snapshot_id(table, spark_scan):
-    """Give the id of the snapshot that is read, as text, because it is too long for a JSON number.
-
-    :param table: Iceberg's table, a Java object
-    :param spark_scan: the scan of the table, a Java object
-    :return: None if the table has no snapshot
-    """
-    number = first_answer(spark_scan, lambda scan: scan.snapshotId())
-    if number is None:
-        current = table.currentSnapshot()
-        number = current.snapshotId() if current is not None else None
-    return None if number is None else str(number)
 
 
 class _Collected:
@@ -146,6 +204,18 @@ class _Collected:
                 values[position] = None
         return tuple(values)
 
+    def is_empty(self):
+        """Whether there is no partition."""
+        return not self._found
+
+    def without(self, other):
+        """Give a collection of the partitions that are in this one and not in another."""
+        made = _Collected.__new__(_Collected)
+        made._specs, made._known = self._specs, set()
+        left = {spec_id: v - other._found.get(spec_id, set()) for spec_id, v in self._found.items()}
+        made._found = {spec_id: values for spec_id, values in left.items() if values}
+        return made
+
     def layouts(self, base):
         """Give the partitions of the added files, as one layout for each partition spec.
 
@@ -177,13 +247,17 @@ class Snapshots:
     def __init__(self):
         self._tables = {}
         self._reported = {}
+        self._branches = {}
 
-    def accessed(self, table):
+    def accessed(self, table, branch=lambda: None):
         """Remember an Iceberg table that the application writes.
 
         :param table: Iceberg's table, a Java object
+        :param branch: a function that gives the branch that is written, if that is known
         """
-        self._tables[table.location().rstrip("/")] = table
+        base = table.location().rstrip("/")
+        self._tables[base] = table
+        self._branches[base] = branch
 
     def fresh(self, application_id, classes, budget):
         """List the snapshots that the application made since the last call, except compactions.
@@ -203,18 +277,151 @@ class Snapshots:
                 if identity in reported:
                     continue
                 reported.add(identity)
-                if snapshot.summary().get("spark.app.id") == application_id:
-                    writes.append(_write(base, table, snapshot, classes, budget))
-        return [write for write in writes if write is not None]
+                summary = snapshot.summary()
+                # Spark's writes have the first key, all commits of Spark's catalogs the second.
+                if application_id not in (summary.get("spark.app.id"), summary.get("app-id")):
+                    continue
+                if snapshot.operation() == "replace":  # a compaction: the same data in other files
+                    continue
+                branch = _branch_of(table, snapshot, self._branches[base])
+                writes.append(_write(base, table, snapshot, branch, classes, budget))
+        return writes
+
+    def moved(self, table, old, new, branch, classes, budget):
+        """Describe a move of a table, or of a branch, to another snapshot: a write of what changed.
+
+        :param table: Iceberg's table, a Java object
+        :param old: the id of the snapshot before; None if the table had none
+        :param new: the id of the snapshot after
+        :param branch: the name of the branch; ``main`` for the table itself
+        :param classes: the driver's :class:`.jvm.Classes`
+        :param budget: the limits of time and number, a :class:`.records.Budget`
+        :return: a dict, an entry of a record's ``writes``; None if there was no move
+        """
+        base = table.location().rstrip("/")
+        back, forth = _between(table, old, new, budget)
+        self._reported.setdefault(base, set()).update(forth)
+        if not back and not forth:
+            return None
+        write = _write_record(base, table, "rows", branch)
+        base = write["path"]
+        try:
+            io = table.io()
+            added, removed = _Collected(table), _Collected(table)
+            for identity in (*forth, *back):
+                snapshot = table.snapshot(identity)
+                if snapshot.operation() == "replace":
+                    continue
+                gone, come = (added, removed) if identity in forth else (removed, added)
+                gone.add_all(snapshot.addedDataFiles(io), classes, budget)
+                come.add_all(snapshot.removedDataFiles(io), classes, budget)
+                added.add_all(snapshot.addedDeleteFiles(io), classes, budget)
+            emptied = _emptied(table, new, added, removed, budget)
+            write["layouts"], write["removed"] = added.layouts(base), removed.layouts(base)
+            write["emptied"] = emptied.layouts(base)
+        except OverBudgetError as error:
+            write.update(how="unknown", cut=str(error))
+        return write
 
 
-def _write(base, table, snapshot, classes, budget):
-    operation = snapshot.operation()
-    if operation == "replace":  # a compaction puts the same data into other files
+_MAX_SNAPSHOTS = 1000  # between two states of a table
+
+
+def _between(table, old, new, budget):
+    """Give the ids of the snapshots that a move undid, and of those that it did, oldest last.
+
+    :param table: Iceberg's table, a Java object
+    :param old: the id of the snapshot before the move; None if there was none
+    :param new: the id of the snapshot after it
+    :param budget: the time limit, a :class:`.records.Budget`
+    """
+    chains = []
+    for identity in (old, new):
+        chain = []
+        while identity is not None and len(chain) < _MAX_SNAPSHOTS:
+            budget.check()
+            snapshot = table.snapshot(identity)
+            if snapshot is None:  # it has expired
+                break
+            chain.append(identity)
+            identity = snapshot.parentId()
+        chains.append(chain)
+    before, after = chains
+    return [i for i in before if i not in after], [i for i in after if i not in before]
+
+
+def _emptied(table, identity, added, removed, budget):
+    """Give the partitions from which files were removed and that have none left in a snapshot.
+
+    :param table: Iceberg's table, a Java object
+    :param identity: the id of the snapshot
+    :param added: partitions to which files were added, a :class:`_Collected`
+    :param removed: partitions from which files were removed, a :class:`_Collected`
+    :param budget: the time limit, a :class:`.records.Budget`
+    :return: a :class:`_Collected`
+    """
+    emptied = removed.without(added)
+    if emptied.is_empty():
+        return emptied
+    left = _Collected(table)
+    for task in each(table.newScan().useSnapshot(identity).planFiles()):
+        budget.check()
+        left.add(task.file())
+    return emptied.without(left)
+
+
+def _branch_of(table, snapshot, hint):
+    """Name the branch to which a snapshot was written; None stands for the table's own state.
+
+    The table's history has each snapshot that became its state, and when. A snapshot of a branch
+    that was published later is there with a later time.
+
+    :param table: Iceberg's table, a Java object
+    :param snapshot: the snapshot, a Java object
+    :param hint: a function that gives the branch that the application wrote, if it is known
+    """
+    identity = snapshot.snapshotId()
+    history = table.history().toString()
+    if f"timestampMillis={snapshot.timestampMillis()}, snapshotId={identity}}}" in history:
         return None
-    mode = "append" if operation == "append" else "rows"
+    is_published = f"snapshotId={identity}}}" in history
+    if not is_published and _is_in(table, table.currentSnapshot(), identity):
+        return None  # a step of a transaction, which the history leaves out
+    if (known := hint()) is not None:
+        return known
+    for entry in each(table.refs().entrySet()):
+        head = table.snapshot(entry.getValue().snapshotId())
+        is_other = entry.getKey() != "main" and entry.getValue().isBranch()
+        if is_other and _is_in(table, head, identity):
+            return entry.getKey()
+    return _STAGED if snapshot.summary().get("wap.id") else None
+
+
+_STAGED = "staged"
+"""In place of a branch: snapshots that were written to be published later, and are in no branch."""
+
+
+def _is_in(table, head, identity):
+    for _ in range(_MAX_SNAPSHOTS):
+        if head is None or head.snapshotId() == identity:
+            return head is not None
+        parent = head.parentId()
+        head = None if parent is None else table.snapshot(parent)
+    return False
+
+
+def _write_record(base, table, mode, branch):
+    write = write_record("IcebergSnapshot", "iceberg", at_branch(base, branch), mode)
+    write["table"] = at_branch(table.name(), branch)
+    if write["path"] != base:
+        write["branch"] = branch
+    return write
+
+
+def _write(base, table, snapshot, branch, classes, budget):
+    mode = "append" if snapshot.operation() == "append" else "rows"
     mode = "create" if snapshot.parentId() is None else mode
-    write = write_record("IcebergSnapshot", "iceberg", base, mode, table=table.name())
+    write = _write_record(base, table, mode, branch)
     write.update(snapshot=str(snapshot.snapshotId()), time=snapshot.timestampMillis())
     try:
         io = table.io()
@@ -222,8 +429,8 @@ def _write(base, table, snapshot, classes, budget):
         added.add_all(snapshot.addedDataFiles(io), classes, budget)
         added.add_all(snapshot.addedDeleteFiles(io), classes, budget)
         removed.add_all(snapshot.removedDataFiles(io), classes, budget)
-        write["layouts"] = added.layouts(base)
-        write["removed"] = removed.layouts(base)
+        write["layouts"] = added.layouts(write["path"])
+        write["removed"] = removed.layouts(write["path"])
     except OverBudgetError as error:
         write.update(how="unknown", cut=str(error))
     return write
@@ -247,3 +454,20 @@ def written_table(node, execution, position=None):
         lambda n: table_of(n.relation().table()),
     )
     return of_node or first_answer(execution, of_plan)
+
+
+def written_branch(execution, position=None):
+    """Give the name of the branch that a write command of Iceberg writes; None if none is named.
+
+    :param execution: Spark's QueryExecution of the command
+    :param position: the place of the command among those of a multi-insert; else None
+    """
+
+    def of_plan(execution):
+        return command_at(position, execution.optimizedPlan()).table().table().branch()
+
+    branch = first_answer(execution, of_plan)
+    return branch or first_answer(execution, lambda e: e.sparkSession().conf().get(_WAP_BRANCH))
+
+
+_WAP_BRANCH = "spark.wap.branch"

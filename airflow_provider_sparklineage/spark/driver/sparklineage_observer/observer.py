@@ -7,16 +7,18 @@ from contextlib import suppress
 
 from sparklineage_observer import plans, records, scans
 from sparklineage_observer.commands import DELTA_CHANGES, TABLE_AS_SELECT, Commands
-from sparklineage_observer.delta import DeltaTables, path_of
+from sparklineage_observer.delta import MAINTENANCE, DeltaTables, path_of
 from sparklineage_observer.file_writes import FileWrites, is_ignore
 from sparklineage_observer.frames import CHECKPOINTS
-from sparklineage_observer.iceberg import Snapshots, written_table
+from sparklineage_observer.iceberg import Snapshots, at_branch, written_branch, written_table
 from sparklineage_observer.jvm import Classes
+from sparklineage_observer.procedures import Procedures
 from sparklineage_observer.records import guarded
 from sparklineage_observer.relations import names_tables, reads_without_scan
 from sparklineage_observer.scans import Schemas
 from sparklineage_observer.streams import Streams
 
+_CONTENT = ("reads", "writes", "errors", "command", "maintenance")
 # The duration that Spark reports begins where Spark optimises the plan; it leaves that step out if
 # the plan was optimised before.
 _PHASE = re.compile(r"optimization -> PhaseSummary\((\d+), (\d+)\)")
@@ -47,6 +49,7 @@ class Observer:
         self._last_writes = {}
         self._feeds = set()
         self.snapshots = Snapshots()
+        self._procedures = Procedures(self.snapshots)
         self.delta = DeltaTables(tag, self._started_ms)
         self.commands = Commands(self.limits)
         self._schemas = Schemas()
@@ -158,7 +161,7 @@ class Observer:
                 raise
             return []  # the query failed before it had a plan, so it has read nothing
         each = plans.parts_of(plan, self.classes.identity, lambda: names_tables(execution))
-        each = [parts for parts in each if parts.has_data()]
+        each = [parts for parts in each if parts.has_data() or parts.may_call]
         if function in CHECKPOINTS and exception is None:
             try:
                 self.commands.keep_frame(execution.analyzed(), budget)
@@ -175,7 +178,7 @@ class Observer:
             if exception is not None:
                 record["failed"] = True
             self._look_at(record, parts, execution, budget)
-            if any(record.get(key) for key in ("reads", "writes", "errors", "command")):
+            if any(record.get(key) for key in _CONTENT):
                 found.append(record)
         return found
 
@@ -183,6 +186,11 @@ class Observer:
         started, is_complete = record["started"], "failed" not in record
         for scan in parts.scans:
             guarded(record, scan.kind, self.read, record, scan, budget)
+        if record.get("maintenance"):  # a step of a command that rewrites files
+            record["reads"] = []
+            return
+        if parts.may_call and is_complete:
+            guarded(record, "procedures", self._call, record, execution, budget)
         if parts.commands or parts.v2_writes:
             guarded(record, "command", self._command, record, parts, execution, budget)
         elif is_complete:
@@ -195,7 +203,8 @@ class Observer:
     def read(self, record, scan, budget):
         """Describe a scan as a read, and add the read to the ``reads`` of a query's record.
 
-        A scan that reads no data of the user, such as the log of a Delta table, adds no read.
+        A scan that reads no data of the user, such as the log of a Delta table, adds no read. A
+        scan of files that are to be rewritten makes the query a step of maintenance.
 
         :param record: the query's record, which is changed
         :param scan: the :class:`.plans.Scan`
@@ -204,6 +213,14 @@ class Observer:
         read = scans.observe(scan.kind, scan.node, self.classes, budget)
         if read is None:
             return
+        if "maintenance" in read:
+            self._maintained(record, read["roots"][0], read.get("table"), read["maintenance"])
+        elif "not_data" not in read:
+            self._read_data(record, scan, read)
+        elif read not in record["reads"]:
+            record["reads"].append(read)
+
+    def _read_data(self, record, scan, read):
         if scan.kind == plans.FEED_SCAN:
             # Since Spark 4 the queries in which Delta reads a feed are reported, and have ended
             # before the query of the feed. They have the partitions.
@@ -224,6 +241,16 @@ class Observer:
             record["reads"].append(read)
             if "inference" not in read:
                 guarded(record, "schema", self._schemas.describe, read, scan.kind, scan.node)
+
+    @staticmethod
+    def _maintained(record, path, table, operation):
+        entry = {"path": path, "table": table, "operation": operation}
+        if entry not in record.setdefault("maintenance", []):
+            record["maintenance"].append(entry)
+
+    def _call(self, record, execution, budget):
+        if self._procedures.observe(record, execution, self.classes, budget):
+            self.commit_snapshots(record, budget)
 
     @staticmethod
     def _without_scan(record, parts, execution):
@@ -252,7 +279,9 @@ class Observer:
             for _, node in parts.v2_writes:
                 table = written_table(node, execution, parts.position)
                 if table is not None:
-                    self.snapshots.accessed(table)
+                    self.snapshots.accessed(
+                        table, lambda: written_branch(execution, parts.position)
+                    )
                 else:
                     self._delta_write(record, node, execution)
             guarded(record, "snapshots", self.commit_snapshots, record, budget)
@@ -263,8 +292,15 @@ class Observer:
         if kind == TABLE_AS_SELECT:
             self._table_as_select(record, command, started)
             return
+        if kind in MAINTENANCE:
+            path = path_of(command, execution.sparkSession())
+            if path:
+                self._maintained(record, path, None, MAINTENANCE[kind])
+            return
         write = self._file_writes.observe(kind, command, started, budget)
         if write is None:
+            if kind == "CreateDeltaTableCommand":
+                self.delta.cloned(command)
             self._delta_write(record, command, execution)
             is_save = kind == "SaveIntoDataSourceCommand"
             if is_ignore(command) if is_save else kind in DELTA_CHANGES:
@@ -307,6 +343,12 @@ class Observer:
         """
         fresh = self.snapshots.fresh(self._application_id, self.classes, budget)
         record["writes"].extend(fresh)
+        target = record.get("command", {}).get("target", {})
+        for write in fresh:
+            if "branch" in write and write["path"] == at_branch(
+                target.get("path"), write["branch"]
+            ):
+                target.update(path=write["path"], table=write["table"])
 
     def finish(self, drain_ms):
         """Wait until Spark has reported all queries, and write the last records.

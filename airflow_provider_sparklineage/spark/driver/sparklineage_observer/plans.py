@@ -73,7 +73,7 @@ class PlanParts:
     leaves that have rows in place of a scan (``LocalTableScanExec``); commands: a list of ``(class
     name, command)`` for V1 writes; v2_writes: a list of ``(class name, node)`` for V2 writes; udfs:
     a list of dicts, one for each Python UDF: ``{"result", "function", "columns", "sql"}``, where
-    columns are those in the arguments.
+    columns are those in the arguments; may_call: whether a procedure may have been called.
     """
 
     def __init__(self, kind="", position=None):
@@ -85,6 +85,7 @@ class PlanParts:
         self.commands = []
         self.v2_writes = []
         self.udfs = []
+        self.may_call = False
 
     def has_data(self):
         """Whether the plan has a part that reads or writes data."""
@@ -106,6 +107,7 @@ def parts_of(plan, identity, is_about_tables=bool):
     """
     found = [PlanParts()]
     text = plan.toString()
+    found[0].may_call = "CommandResult" in text or text.startswith("Call")
     if text.startswith("CommandResult"):
         return found
     if _CUT.search(text):

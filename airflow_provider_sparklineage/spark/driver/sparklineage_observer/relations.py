@@ -8,6 +8,7 @@ the query by its leaves.
 import json
 import re
 
+from sparklineage_observer.iceberg import at_branch
 from sparklineage_observer.jvm import class_name, first_answer, items, option, texts
 from sparklineage_observer.plans import CHANGE_FEED
 
@@ -63,7 +64,9 @@ def _places(leaf, text):
     :param text: the leaf's text
     """
     if text.startswith("RelationV2"):
-        return [place_of(leaf.table())]
+        path, name = place_of(leaf.table())
+        branch = first_answer(leaf, lambda r: r.table().branch() or r.options().get("branch"))
+        return [(at_branch(path, branch), at_branch(name, branch))]
     if text.startswith("HiveTableRelation"):
         table = leaf.tableMeta()
         return [(table.location().toString(), name_of(table))]

@@ -26,6 +26,7 @@ _ALL_FILES = ("InMemoryFileIndex", "CatalogFileIndex", "MetadataLogFileIndex")
 _FEED = "DeltaCDFRelation"
 CHANGE_FEEDS = (_FEED, "CdcAddFileIndex", "TahoeChangeFileIndex", "TahoeRemoveFileIndex")
 _OF_CHANGE_FEED = ("_change_type", "_commit_version", "_commit_timestamp")
+_BATCH = "TahoeBatchFileIndex"  # of the files that a command of Delta is about to rewrite
 _CHOOSING = {"pathglobfilter", "modifiedbefore", "modifiedafter"}
 # Spark sets this option when it reads files as text to find the columns of CSV, JSON or XML, and
 # when a stream reads text files.
@@ -43,7 +44,8 @@ def observe(kind, scan, classes, budget):
     :param scan: the node, a Java object
     :param classes: the driver's :class:`.jvm.Classes`
     :param budget: the query's limits of time and number, a :class:`.records.Budget`
-    :return: a dict, an entry of a record's ``reads``; None if the scan reads no data of the user
+    :return: a dict, an entry of a record's ``reads``; None if the scan reads no data of the user.
+        If it reads files in order to rewrite them, the dict has ``maintenance``, the command
     """
     read = {"node": kind}
     try:
@@ -65,13 +67,13 @@ def _file_scan(read, scan, classes, budget):
     relation = scan.relation()
     index = relation.location()
     kind = jvm.class_name(index)
-    if kind == _DELTA_LOG:
-        return None
     known = scan.metrics()
     read.update(jvm.metrics(known, "numPartitions", "numFiles"))
-    if not read.get("numFiles") and _is_unopened(known):
+    if kind == _DELTA_LOG or (not read.get("numFiles") and _is_unopened(known)):
         return None
     roots = [root.rstrip("/") or root for root in jvm.texts(index.rootPaths())]
+    if kind == _BATCH and str(index.actionType()).lower() == "optimize":
+        return {**read, "roots": roots[:1], "format": "delta", "maintenance": "OPTIMIZE"}
     file_format = relation.fileFormat().toString()
     options = {key.lower() for key in jvm.texts(relation.options().keys())}
     if file_format == "Text" and _INFERENCE in options and not is_of_stream(scan):
@@ -148,15 +150,17 @@ def is_of_stream(scan):
 def _has_all_files(kind, index):
     """Whether a file index has all files of its roots; False if that is not known.
 
+    An older version of a Delta table may lack files that the table has.
+
     :param kind: the class name of the index
     :param index: Spark's ``FileIndex``
     """
     try:
         if kind == "PreparedDeltaFileIndex":
             scan = index.preparedScan()
-            return scan.scanned().equals(scan.total())
+            return scan.scanned().equals(scan.total()) and not index.versionScanned().isDefined()
         if kind == "TahoeLogFileIndex":
-            return index.partitionFilters().isEmpty()
+            return index.partitionFilters().isEmpty() and not index.isTimeTravelQuery()
     except Exception:  # private to Delta, so another version may not have it
         return False
     return kind in _ALL_FILES
@@ -344,6 +348,9 @@ class Schemas:
             read["schema"] = schema = json.loads(text)
             if read.get("index") in CHANGE_FEEDS:
                 own = [f for f in schema["fields"] if f["name"] not in _OF_CHANGE_FEED]
+                schema["fields"] = own
+            elif read.get("scan") == iceberg.CHANGELOG:
+                own = [f for f in schema["fields"] if f["name"] not in iceberg.OF_CHANGELOG]
                 schema["fields"] = own
 
 
