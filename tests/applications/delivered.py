@@ -45,7 +45,9 @@ def troubled(spark: SparkSession, lake: Path) -> None:
     write(spark, lake / "before")
     time.sleep(1)  # a delivery has failed by now: a file is where its folder should be
     remote.unlink()
-    wait_for(remote, "*/start.json")
+    # Not only for start.json: on a busy machine the threads would write before the lines are read.
+    wait_for(remote, "*/events-00001.ndjson")
+    wait_for(remote, "*/observations-00002.ndjson")  # the second has the failed delivery
 
     spark._jvm.org.apache.hadoop.fs.FileSystem.closeAll()
     os.chdir("/")
@@ -54,7 +56,8 @@ def troubled(spark: SparkSession, lake: Path) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    wait_for(remote, "*/observations-00002.ndjson")
+    wait_for(remote, "*/events-00002.ndjson")
+    wait_for(remote, "*/observations-00003.ndjson")
 
     child = os.fork()
     if not child:

@@ -20,6 +20,20 @@ UNSEEN = ("internal_read_assumed", "observations_missing")
 """What is declared where there was no observer."""
 
 
+WAITS = """
+try:
+    from sparklineage_observer.file_writes import FileWrites
+    known = FileWrites.observe
+    def waits(self, *args):
+        FileWrites.observe = known
+        time.sleep(11)
+        return known(self, *args)
+    FileWrites.observe = waits
+except ImportError:  # the stock operator
+    pass
+"""
+
+
 # --- the job and what is captured -----------------------------------------------------------------
 
 
@@ -36,6 +50,12 @@ def _(bench):
 @slow("The job deletes the file of observations", *UNOBSERVED)
 def _(bench):
     bench.code["between"] = "time.sleep(2)\nif bundle: (bundle / 'observations.ndjson').unlink()"
+
+
+@slow("The machine is so busy that the observer waits for eleven seconds in a look at a write")
+def _(bench):
+    bench.code["first"] = WAITS
+    bench.code["between"] = "time.sleep(13)"
 
 
 @slow(

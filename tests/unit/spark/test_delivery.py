@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import threading
+import time
 from types import SimpleNamespace
 
 import msgspec
@@ -589,6 +590,29 @@ def test_a_file_system_that_hangs_holds_the_job_for_a_bounded_time(driver, log, 
     assert log() == [
         f"sparklineage: not all lineage is delivered to {URL}: it took longer than 0.1 s\n"
     ]
+
+
+def test_a_busy_machine_gets_more_time_as_long_as_it_goes_on(driver, log, monkeypatch):
+    monkeypatch.setattr(driver.module, "_EXIT_S", 1)
+    driver.delivery._began -= 2000
+    driver.system.fails = lambda _: time.sleep(0.05)
+    driver.delivery.begin()
+    driver.write("events", "1\n")
+    driver.delivery.finish()
+    assert "end.json" in driver.system.put()
+    assert log() == []
+
+
+def test_a_young_job_does_not_wait_longer_however_much_goes_on(driver, log, monkeypatch):
+    monkeypatch.setattr(driver.module, "_EXIT_S", 0.2)
+    driver.system.fails = lambda _: time.sleep(0.05)
+    driver.delivery.begin()
+    driver.write("events", "1\n")
+    begun = time.monotonic()
+    driver.delivery.finish()
+    assert time.monotonic() - begun < 5
+    assert "it took longer than" in log()[-1]
+    driver.delivery._thread.join(60)
 
 
 def test_a_thread_that_cannot_be_started_is_the_observers_failure_alone(delivery, monkeypatch):

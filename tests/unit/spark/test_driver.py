@@ -580,7 +580,7 @@ def clocks(observer, monkeypatch):
         clocks.steady += clocks.slow
         return clocks.steady
 
-    times = SimpleNamespace(time=lambda: clocks.wall, monotonic=monotonic)
+    times = SimpleNamespace(time=lambda: clocks.wall, monotonic=monotonic, thread_time=monotonic)
     monkeypatch.setattr(records, "time", times)
     return clocks
 
@@ -607,6 +607,235 @@ def test_a_clock_that_is_put_back_is_noticed(clocks, passed, shown, noted):
         found.append(clock.look())
     assert found == noted
     assert clock.put_back == sum(noted)
+
+
+class Machine:
+    """The clock, and the CPU time of a thread of Python and of those of the JVM.
+
+    :ivar share: the part of the time by the clock in which Python's thread runs; the JVM's the same
+    """
+
+    def __init__(self, share=1.0):
+        self.share = share
+        self.now = self.own = 1000.0
+        self.java = 3.0
+        self.questions = 0
+
+    def passes(self, seconds, share=None):
+        self.now += seconds
+        self.own += seconds * (self.share if share is None else share) / 2
+        self.java += seconds * (self.share if share is None else share) / 2
+
+    def answers(self):
+        self.questions += 1
+        return self.java
+
+
+@pytest.fixture
+def machine(observer, monkeypatch):
+    from sparklineage_observer import observer as looks
+    from sparklineage_observer import records
+
+    machine = Machine()
+    times = SimpleNamespace(
+        time=lambda: machine.now,
+        monotonic=lambda: machine.now,
+        thread_time=lambda: machine.own,
+    )
+    monkeypatch.setattr(records, "time", times)
+    monkeypatch.setattr(looks, "time", times)
+    return machine
+
+
+def budget_of(machine, limits="", **how):
+    from sparklineage_observer.records import Budget, Limits
+
+    return Budget(Limits(limits), machine.answers, **{"began": machine.now - 100, **how})
+
+
+def seconds_until_over(machine, budget, step=0.5):
+    """Let time pass until the budget is over; give the seconds by the clock, and the reason."""
+    begun = machine.now
+    while True:
+        try:
+            budget.check()
+        except Exception as error:
+            return machine.now - begun, str(error)
+        assert machine.now - begun < 3600, "it is never over"
+        machine.passes(step)
+
+
+@pytest.mark.parametrize("is_measured", [False, True])
+@pytest.mark.parametrize(
+    ("share", "age", "seconds", "reason"),
+    [
+        pytest.param(1.0, 0, 10, "longer than 10 s", id="it works"),
+        pytest.param(0.5, 0, 20, "longer than 10 s", id="it works half of the time"),
+        pytest.param(0.06, 0, 33, "longer than 33 s on a busy machine", id="it mostly waits"),
+        pytest.param(0.06, 900, 133, "longer than 133 s", id="it mostly waits, in a long job"),
+    ],
+)
+def test_a_look_may_take_cpu_time_and_by_the_clock_the_longer_the_older_the_job_is(
+    machine, share, age, seconds, reason, is_measured
+):
+    machine.share = share
+    budget = budget_of(machine, began=machine.now - age, is_measured=is_measured)
+    found, message = seconds_until_over(machine, budget)
+    assert found == pytest.approx(seconds, abs=1.5)
+    assert message.startswith("looking took " + reason)
+    with pytest.raises(Exception, match=reason):
+        budget.check()  # and of each further part of the query
+
+
+def test_a_look_that_is_short_by_the_clock_asks_the_jvm_nothing(machine):
+    budget = budget_of(machine)
+    for _ in range(9):
+        machine.passes(0.1)
+        budget.check()
+    assert budget.spent() == pytest.approx(0.9)
+    assert machine.questions == 0
+
+
+def test_a_slow_look_asks_the_jvm_once_a_second(machine):
+    machine.share = 0.0
+    budget = budget_of(machine)
+    for _ in range(2900):
+        machine.passes(0.01)
+        budget.check()
+    assert machine.questions <= 29
+
+
+def test_of_a_jvm_that_does_not_measure_the_clock_counts(machine):
+    machine.answers = None
+    assert seconds_until_over(machine, budget_of(machine))[0] == pytest.approx(10, abs=1)
+
+    def fails():
+        raise ValueError
+
+    machine.answers = fails
+    assert seconds_until_over(machine, budget_of(machine))[0] == pytest.approx(10, abs=1)
+
+
+def test_a_long_call_before_the_first_measurement_counts_at_most_as_what_the_thread_has_run(
+    machine,
+):
+    budget = budget_of(machine)
+    machine.passes(25, share=0.02)
+    budget.check()
+    assert budget.spent() < 4
+
+
+def looking(machine, tmp_path, passes, limits=""):
+    """Make an observer that looks at queries, each of which takes some time."""
+    from sparklineage_observer.observer import Observer
+
+    file = tmp_path / "observations.ndjson"
+    attached = Observer(str(file), "tag", limits)
+    attached.classes = SimpleNamespace(
+        thread_times=lambda: SimpleNamespace(getCurrentThreadCpuTime=lambda: machine.java * 1e9)
+    )
+
+    def look():
+        budget = attached.budget()
+        machine.passes(passes)
+        budget.check()
+        return [{"kind": "query", "writes": [1]}]
+
+    def lines():
+        return [json.loads(line) for line in file.read_text().splitlines()]
+
+    return lambda: attached.observe("query", look), lines
+
+
+def test_a_busy_machine_does_not_use_up_the_time_for_all_looks(machine, tmp_path):
+    machine.share = 0.01
+    look, lines = looking(machine, tmp_path, 8)
+    for _ in range(200):
+        look()
+    assert [line["kind"] for line in lines()] == ["query"] * 200
+
+
+def test_looks_that_work_use_up_the_time_for_all(machine, tmp_path):
+    look, lines = looking(machine, tmp_path, 8, "total_seconds=100")
+    for _ in range(200):
+        look()
+    kinds = [line["kind"] for line in lines()]
+    assert kinds == ["query"] * 13 + ["cut"]
+
+
+class Bus:
+    """Spark's bus of listeners, whose events take some time.
+
+    :param needs: the CPU seconds that its thread needs for them
+    """
+
+    def __init__(self, machine, needs, error="java.util.concurrent.TimeoutException: not empty"):
+        self.machine, self.error = machine, error
+        self.empty_at = machine.java + needs
+        self.waited = 0.0
+
+    def waitUntilEmpty(self, wait_ms):  # noqa: N802  (Java's name)
+        for _ in range(wait_ms // 100):
+            if self.machine.java >= self.empty_at:
+                return
+            self.machine.passes(0.1)
+            self.waited += 0.1
+        if self.machine.java < self.empty_at:
+            raise RuntimeError(self.error)
+
+    def isStopped(self):  # noqa: N802  (Java's name)
+        return False
+
+    def listenerBus(self):  # noqa: N802  (Java's name)
+        return self
+
+    def getAllStackTraces(self):  # noqa: N802  (Java's name)
+        names = ["main", "spark-listener-group-shared"]
+        threads = [
+            SimpleNamespace(getName=lambda name=name: name, getId=lambda n=n: n)
+            for n, name in enumerate(names)
+        ]
+        ours = iter(threads)
+        left = [len(threads)]
+
+        def following():
+            left[0] -= 1
+            return next(ours)
+
+        iterator = SimpleNamespace(hasNext=lambda: left[0] > 0, next=following)
+        return SimpleNamespace(keySet=lambda: SimpleNamespace(iterator=lambda: iterator))
+
+
+@pytest.mark.parametrize(
+    ("share", "needs", "waited", "error"),
+    [
+        pytest.param(1.0, 0.0, 0, "", id="nothing is left"),
+        pytest.param(1.0, 1.0, 2, "", id="something is left"),
+        pytest.param(0.05, 0.5, 20, "", id="on a busy machine"),
+        pytest.param(0.0, 1.0, 10, "has not called all its listeners", id="a listener hangs"),
+        pytest.param(1.0, 99.0, 30, "has not called all its listeners", id="too much is left"),
+        pytest.param(0.02, 5.0, 50, "within 43 s", id="longer than the age of the job allows"),
+    ],
+)
+def test_at_exit_a_busy_machine_gets_the_time_that_its_listeners_need(
+    machine, tmp_path, share, needs, waited, error
+):
+    from sparklineage_observer.observer import Observer
+
+    file = tmp_path / "observations.ndjson"
+    attached = Observer(str(file), "")
+    machine.passes(130)
+    machine.share = share
+    bus = Bus(machine, needs)
+    times = SimpleNamespace(getThreadCpuTime=lambda number: number * machine.java * 1e9)
+    attached.classes = SimpleNamespace(thread_times=lambda: times, thread=bus)
+    attached._java_context = SimpleNamespace(sc=lambda: bus)
+    attached._file_writes = SimpleNamespace(gone=lambda _: [])
+    attached.finish(10_000)
+    errors = [json.loads(line).get("error", "") for line in file.read_text().splitlines()]
+    assert bus.waited == pytest.approx(waited, abs=2)
+    assert bool(error) == any("drain" in text for text in errors)
+    assert error in "".join(errors)
 
 
 def test_a_thread_that_is_held_up_between_two_clocks_has_not_put_one_back(clocks):

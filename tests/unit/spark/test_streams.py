@@ -24,13 +24,13 @@ def module(monkeypatch):
 @pytest.fixture
 def looked(module, monkeypatch):
     """Give the records of streams, by what Spark reports."""
-    from sparklineage_observer.records import Limits
+    from sparklineage_observer.records import Budget, Limits
 
     records, failures = [], []
     observer = SimpleNamespace(
         observe=lambda _, look: records.extend(look() or [None]),
         failed=lambda *args: failures.append(args),
-        **{"classes": Mock(), "conf": None, "limits": Limits("")},
+        **{"classes": Mock(), "conf": None, "budget": lambda: Budget(Limits(""))},
         **{"delta": Mock(), "snapshots": Mock(), "commands": Mock()},
     )
     monkeypatch.setattr(module.plans, "parts_of", lambda *_: [SimpleNamespace(scans=[], udfs=[])])

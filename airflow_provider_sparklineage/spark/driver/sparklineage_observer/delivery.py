@@ -191,11 +191,13 @@ class RemoteFolder:
         self.url = url
         self.has_worked = False
         """Whether a file was written with the present instance of the file system."""
+        self.steps = 0
+        """The number of calls of the file system that have ended."""
 
     def make(self):
         """Make the folder, except in stores (such as S3) that need no folder before its files."""
         if not self._is_whole:
-            self._connected().mkdirs(self._classes.path(self.url))
+            self._done(self._connected().mkdirs(self._classes.path(self.url)))
 
     def put(self, name, content):
         """Write a file; after an error, the caller has to repeat the call with the same content.
@@ -206,12 +208,12 @@ class RemoteFolder:
         file_system = self._connected()
         final = aside = self._path(name)
         # After an error the file may exist nevertheless, if only the answer to the write was lost.
-        if self._tried != name or not file_system.exists(final):
+        if self._tried != name or not self._done(file_system.exists(final)):
             self._tried = name
             if not self._is_whole:
                 aside = self._path(f"{name}.part")
             self._write(file_system, aside, content)
-            if aside is not final and not file_system.rename(aside, final):
+            if aside is not final and not self._done(file_system.rename(aside, final)):
                 message = f"{name}.part cannot be renamed"
                 raise OSError(message)
         self.has_worked = True
@@ -220,13 +222,16 @@ class RemoteFolder:
         """Delete a file of the folder."""
         self._connected().delete(self._path(name), False)
 
-    @staticmethod
-    def _write(file_system, path, content):
-        stream = file_system.create(path, True)
+    def _write(self, file_system, path, content):
+        stream = self._done(file_system.create(path, True))
         for begin in range(0, len(content), _BLOCK):
-            stream.write(content[begin : begin + _BLOCK])
+            self._done(stream.write(content[begin : begin + _BLOCK]))
         # After an error the stream is not closed: a store would then publish the part that it has.
-        stream.close()
+        self._done(stream.close())
+
+    def _done(self, answer):
+        self.steps += 1
+        return answer
 
     def disconnect(self):
         """Close this instance of the file system, which may be broken; later calls open another."""
@@ -267,6 +272,7 @@ _THINNING = 100  # a pause lasts at least 1/100 of the application's age, up to 
 _LONGEST_PAUSE_S = 120
 _AGAIN_S = 1
 _EXIT_S = 10
+_EXIT_SHARE = 1 / 20  # of the application's age, which is higher on a busy machine
 
 
 def prepare(client):
@@ -370,15 +376,26 @@ class Delivery:
     def finish(self):
         """Deliver all lines that are not delivered yet, and wait for that for a limited time.
 
-        If not all is delivered, write the reason into the driver's log.
+        On a busy machine it takes longer, and is waited for as long as it goes on, within a limit
+        that grows with the application. If not all is delivered, write the reason into the driver's
+        log.
         """
         self._ending.set()
         self._wanted.set()
-        self._thread.join(_EXIT_S)
+        begun = time.monotonic()
+        longest = _EXIT_S + (begun - self._began) * _EXIT_SHARE
+        steps, left = -1, _EXIT_S
+        while left > 0 and steps != self._remote.steps:
+            steps = self._remote.steps
+            self._thread.join(min(left, _EXIT_S))
+            if not self._thread.is_alive():
+                break
+            left = longest - (time.monotonic() - begun)
         self._is_over = True
         if not self._is_complete:
             is_late = self._thread.is_alive()
-            why = f"it took longer than {_EXIT_S} s" if is_late else self._reason
+            took = f"{round(time.monotonic() - begun, 1):g} s"
+            why = f"it took longer than {took}" if is_late else self._reason
             say(f"not all lineage is delivered to {self._remote.url}: {why}")
             self._remote.interrupt()
 

@@ -27,6 +27,8 @@ _CALLED = {
     "thread": "java.lang.Thread",
     "identity": "java.lang.System:identityHashCode",
     "array_list": "java.util.ArrayList",
+    # Measures the CPU time of threads.
+    "thread_times": "java.lang.management.ManagementFactory:getThreadMXBean",
     # Copies a Hadoop configuration.
     "configuration": "org.apache.hadoop.conf.Configuration",
     # Splits a text at a separator into a String[].
@@ -76,6 +78,27 @@ class Classes:
             called = getattr(called, method)
         setattr(self, name, called)
         return called
+
+
+def answering_seconds(classes):
+    """Give the CPU time, in seconds, of the thread of the JVM that answers this Python thread."""
+    return classes.thread_times().getCurrentThreadCpuTime() / 1e9
+
+
+_BUS = "spark-listener-group-shared"
+
+
+class BusTime:
+    """Measures the CPU time of the thread in which Spark calls its listeners."""
+
+    def __init__(self, classes):
+        self._times = classes.thread_times()
+        threads = each(classes.thread.getAllStackTraces().keySet())
+        self._ids = [thread.getId() for thread in threads if thread.getName() == _BUS]
+
+    def seconds(self):
+        """Give the seconds; 0 if there is no such thread."""
+        return sum(max(0, self._times.getThreadCpuTime(number)) for number in self._ids) / 1e9
 
 
 def class_name(thing):

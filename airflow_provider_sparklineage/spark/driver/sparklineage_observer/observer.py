@@ -4,6 +4,7 @@ import re
 import threading
 import time
 from contextlib import suppress
+from functools import partial
 
 from sparklineage_observer import plans, records, scans
 from sparklineage_observer.commands import DELTA_CHANGES, TABLE_AS_SELECT, Commands
@@ -11,7 +12,7 @@ from sparklineage_observer.delta import MAINTENANCE, DeltaTables, path_of
 from sparklineage_observer.file_writes import FileWrites, is_ignore
 from sparklineage_observer.frames import CHECKPOINTS
 from sparklineage_observer.iceberg import Snapshots, at_branch, written_branch, written_table
-from sparklineage_observer.jvm import Classes
+from sparklineage_observer.jvm import BusTime, Classes, answering_seconds
 from sparklineage_observer.procedures import Procedures
 from sparklineage_observer.records import guarded
 from sparklineage_observer.relations import names_tables, reads_without_scan
@@ -22,6 +23,20 @@ _CONTENT = ("reads", "writes", "errors", "command", "maintenance")
 # The duration that Spark reports begins where Spark optimises the plan; it leaves that step out if
 # the plan was optimised before.
 _PHASE = re.compile(r"optimization -> PhaseSummary\((\d+), (\d+)\)")
+
+
+_SOON_MS = 2000
+_WORKING_S = 0.02  # a thread that works has more CPU time than that in seconds, on any machine
+
+
+def _is_empty_within(bus, wait_ms):
+    try:
+        bus.waitUntilEmpty(wait_ms)
+    except Exception as error:
+        if "TimeoutException" not in str(error):
+            raise
+        return False
+    return True
 
 
 class Observer:
@@ -44,6 +59,9 @@ class Observer:
         self._queries = 0
         self._clock = records.Clock()
         self._started_ms = int(time.time() * 1000)
+        self._began = time.monotonic()
+        self._budget = None
+        self._is_slow = False
         self.classes = self._java_context = self.conf = None
         self._file_writes = self.streams = None
         self._last_writes = {}
@@ -130,8 +148,11 @@ class Observer:
                 self._look_at_clock()
                 if self._over or self._records.full:
                     return
+                self._budget = None
                 found = look()
-                self._spent += time.monotonic() - begun
+                if self._budget is not None:  # else nothing was looked at
+                    self._spent += self._budget.spent()
+                    self._is_slow = self._budget.is_slow
                 if found:  # several records of one query took this time together
                     found[0]["observer_ms"] = round((time.monotonic() - begun) * 1000, 1)
                 for record in found:
@@ -145,6 +166,15 @@ class Observer:
         except Exception as error:  # the job must never notice
             self.failed(what, error)
 
+    def budget(self):
+        """Give the limits of time and number of one look, a :class:`.records.Budget`.
+
+        The time that the look takes is counted for all looks, too.
+        """
+        answers = partial(answering_seconds, self.classes)
+        self._budget = records.Budget(self.limits, answers, self._began, is_measured=self._is_slow)
+        return self._budget
+
     def _look_at_clock(self):
         put_back = self._clock.look()
         if put_back:
@@ -153,7 +183,7 @@ class Observer:
     def _records_of(self, query, function, execution, duration_ns, exception):
         """Give the records of a query: one for each command of a multi-insert, otherwise one."""
         ended = int(time.time() * 1000)
-        budget = records.Budget(self.limits)
+        budget = self.budget()
         try:
             plan = execution.executedPlan()
         except Exception:
@@ -210,6 +240,7 @@ class Observer:
         :param scan: the :class:`.plans.Scan`
         :param budget: the query's limits of time and number, a :class:`.records.Budget`
         """
+        budget.measure()
         read = scans.observe(scan.kind, scan.node, self.classes, budget)
         if read is None:
             return
@@ -297,6 +328,7 @@ class Observer:
             if path:
                 self._maintained(record, path, None, MAINTENANCE[kind])
             return
+        budget.measure()
         write = self._file_writes.observe(kind, command, started, budget)
         if write is None:
             if kind == "CreateDeltaTableCommand":
@@ -350,22 +382,49 @@ class Observer:
             ):
                 target.update(path=write["path"], table=write["table"])
 
+    def _drain(self, bus, drain_ms):
+        """Wait until Spark has reported all queries.
+
+        On a busy machine that takes long, although it costs little. So this method goes on waiting
+        as long as the thread of the listeners works, within limits of CPU time and by the clock.
+
+        :param bus: Spark's LiveListenerBus, a Java object
+        :param drain_ms: see :meth:`finish`
+        """
+        if _is_empty_within(bus, min(drain_ms, _SOON_MS)):
+            return
+        longest = records.Budget(self.limits, began=self._began).longest()
+        ends = time.monotonic() + longest
+        work = BusTime(self.classes)
+        began = before = work.seconds()
+        wait_ms = max(1, drain_ms - _SOON_MS)
+        while not _is_empty_within(bus, wait_ms):
+            now = work.seconds()
+            if now - before < _WORKING_S or now - began > drain_ms / 1000:
+                message = "Spark has not called all its listeners"
+                raise TimeoutError(message)
+            if time.monotonic() > ends:
+                message = f"Spark has not called all its listeners within {longest:.0f} s"
+                raise TimeoutError(message)
+            before, wait_ms = now, drain_ms
+
     def finish(self, drain_ms):
         """Wait until Spark has reported all queries, and write the last records.
 
         These are the commits that are not recorded yet, and a record of the driver's end, which
         also names the written folders that do not exist any more.
 
-        :param drain_ms: the longest time to wait, in ms
+        :param drain_ms: the CPU time, in ms, that Spark's listeners may take meanwhile; also the
+            longest time to wait while they take none
         """
         try:
             context = self._java_context.sc()
             if not context.isStopped():
-                context.listenerBus().waitUntilEmpty(drain_ms)
+                self._drain(context.listenerBus(), drain_ms)
         except Exception as error:  # a timeout, or the JVM is gone
             self.failed("drain", error)
         end = {"writes": []}
-        budget = records.Budget(self.limits)
+        budget = self.budget()
         guarded(end, "snapshots", self.commit_snapshots, end, budget)
         if end["writes"]:
             self._records.write({"kind": "commits", "writes": end["writes"]})

@@ -23,8 +23,10 @@ class Limits:
         self.partitions = 20000  # of one scan or write
         self.files = 60000  # in one call, which are some 15 MB of text through py4j
         self.directories = 20000  # that are listed for one write
-        self.seconds = 10.0  # for one query
-        self.total_seconds = 600.0  # for all queries
+        self.seconds = 10.0  # of CPU time, for one query
+        self.total_seconds = 600.0  # of CPU time, for all queries
+        self.wait_seconds = 30.0  # by the clock, for one query, besides wait_share
+        self.wait_share = 0.1  # of the application's age, which is higher on a busy machine
         self.total_bytes = 64 * 1024 * 1024  # of all records
         self.commits = 1000  # of one table, which are read at exit
         self.written = 1000  # folders whose existence is checked at exit
@@ -118,18 +120,74 @@ class OverBudgetError(Exception):
 class Budget:
     """The time that the observer may take for one query, and the limits on numbers.
 
+    The time is CPU time: of the thread that makes the budget, and of the JVM's thread that answers
+    its calls. On a busy machine both mostly wait, and a look that costs 20 ms takes seconds. By the
+    clock the look may take :meth:`longest`. No CPU time is measured while the look is short by the
+    clock, because the JVM has to be asked for its part.
+
     :param limits: the :class:`Limits`
+    :param answers: a function that gives the CPU time of the JVM's answering thread, in seconds;
+        None if it is not known: then the time by the clock counts
+    :param began: the monotonic time at which the application began; by default it begins now
+    :param is_measured: whether to measure from the beginning, because the last look was slow
     """
 
-    def __init__(self, limits):
+    def __init__(self, limits, answers=None, began=None, *, is_measured=False):
         self.limits = limits
-        self._until = time.monotonic() + limits.seconds
+        self._answers = answers
+        self._begun = time.monotonic()
+        self._own = time.thread_time()
+        self._began = self._begun if began is None else began
+        self._next = self._begun + min(_SLOW_S, limits.seconds)
+        self._over = ""
+        self._answers_at = self._answered() if is_measured else None
 
     def check(self):
         """Raise OverBudgetError if the time is up."""
-        if time.monotonic() > self._until:
-            message = f"looking took longer than {self.limits.seconds:g} s"
-            raise OverBudgetError(message)
+        self.measure()
+        if self._over:
+            raise OverBudgetError(self._over)
+
+    def measure(self):
+        """Compare the time with its limits, but raise nothing; cheap if called often."""
+        now = time.monotonic()
+        if now < self._next:
+            return
+        self._next = now + _SLOW_S
+        taken, limits, longest = now - self._begun, self.limits, self.longest()
+        if self._answers_at is None and (answered := self._answered()) is not None:
+            # Until now it cannot have answered for longer than this look has taken.
+            self._answers_at = max(0.0, answered - taken)
+        if taken > limits.seconds and self.spent() > limits.seconds:
+            self._over = f"looking took longer than {limits.seconds:g} s"
+        elif taken > longest:
+            self._over = (
+                f"looking took longer than {longest:.0f} s on a busy machine or of a slow store"
+            )
+
+    def longest(self):
+        """Give the seconds that a look may take by the clock."""
+        limits = self.limits
+        return limits.wait_seconds + limits.wait_share * (time.monotonic() - self._began)
+
+    def spent(self):
+        """Give the CPU seconds that were spent; the seconds by the clock if they are not known."""
+        taken = time.monotonic() - self._begun
+        answered = None if self._answers_at is None else self._answered()
+        if answered is None:
+            return taken
+        return min(taken, time.thread_time() - self._own + answered - self._answers_at)
+
+    @property
+    def is_slow(self):
+        """Whether the look has taken so long that its CPU time is worth measuring."""
+        return time.monotonic() - self._begun > _SLOW_S
+
+    def _answered(self):
+        try:
+            return None if self._answers is None else self._answers()
+        except Exception:  # this JVM does not measure it
+            return None
 
     def require(self, count, limit, what):
         """Raise OverBudgetError if a count is above a limit.
@@ -142,6 +200,9 @@ class Budget:
         if count > allowed:
             message = f"{count} {what} are more than the limit of {allowed}"
             raise OverBudgetError(message)
+
+
+_SLOW_S = 1.0
 
 
 def query_record(query, function, started, ended, duration=0):

@@ -121,7 +121,7 @@ class Streams:
 
     def __init__(self, observer):
         self._observer = observer
-        self._classes, self._conf, self._limits = observer.classes, observer.conf, observer.limits
+        self._classes, self._conf = observer.classes, observer.conf
         self._sink_log = SinkLog(observer.classes, observer.conf)
         self._sessions = set()
         self._has_begun = False
@@ -180,7 +180,7 @@ class Streams:
         stream.ended = ended
         execution = stream.query.lastExecution()
         record = records.query_record(execution.id(), "stream", started, ended)
-        budget = records.Budget(self._limits)
+        budget = self._observer.budget()
         folders = _folders(progress["sources"])
         self._folders.update(folders)
         stream.is_asked = True
@@ -214,7 +214,7 @@ class Streams:
             execution.id(), "stream", stream.ended, int(time.time() * 1000)
         )
         record["failed"] = True
-        self._reads(record, execution, records.Budget(self._limits))
+        self._reads(record, execution, self._observer.budget())
         record["reads"] = [read for read in record["reads"] if read.get("numFiles")]
         return [record] if record["reads"] else []
 
