@@ -458,8 +458,11 @@ class _Server(socketserver.ThreadingTCPServer):
                 if (left := ends - time.monotonic()) <= 0:
                     break
                 self._changed.wait(min(left, _POLL_S))
-            for request in [r for r, c in self._open.items() if not c.is_judged]:
-                self._turn_away(request, "without a whole request when the job ended")
+            for request, connection in [*self._open.items()]:
+                if connection.is_judged:  # its thread goes on, but the event is not taken
+                    self.receiver.lose("one that was too late", HTTPStatus.GONE)
+                else:
+                    self._turn_away(request, "without a whole request when the job ended")
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         log.debug("%s from %s failed.", request, client_address, exc_info=True)

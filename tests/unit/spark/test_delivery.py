@@ -301,46 +301,55 @@ def test_a_file_that_was_not_written_whole_is_never_closed(driver):
     st.lists(st.sampled_from(["events", "observations", "half", "deliver"]), max_size=12),
     st.lists(st.integers(0, 25), max_size=8),
     st.booleans(),
+    st.sampled_from([2, 3, 64]),
 )
 def test_nothing_is_lost_twice_or_half_wherever_calls_fail(
-    delivery, tmp_path_factory, steps, distances, in_store
+    delivery, tmp_path_factory, steps, distances, in_store, joined_at
 ):
     """Before a call has done its work as well as after, when only its answer is lost.
 
     :param distances: how many calls go well between two that fail
+    :param joined_at: how many segments are joined to one
     """
-    folder = tmp_path_factory.mktemp("driver")
-    faults = itertools.chain.from_iterable([False] * n + [True] for n in distances)
-    contents = {}
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(delivery, "_JOINED_AT", joined_at)
+        folder = tmp_path_factory.mktemp("driver")
+        faults = itertools.chain.from_iterable([False] * n + [True] for n in distances)
+        contents = {}
 
-    def fails(call):
-        whole = system.put()
-        for name, content in contents.items():
-            assert whole[name] == content or name.endswith(".json"), "it has changed"
-        contents.update(whole)
-        assert all(c.endswith((b"\n", b"}")) for c in whole.values()), "it is not whole"
-        if next(faults, False):
-            raise DOWN
+        def fails(call):
+            whole = system.put()
+            for name, content in contents.items():
+                is_joined = joined_at < 64 and name not in whole
+                assert is_joined or whole[name] == content or name.endswith(".json"), (
+                    "it has changed"
+                )
+            contents.update(whole)
+            assert all(c.endswith((b"\n", b"}")) for c in whole.values()), "it is not whole"
+            if next(faults, False):
+                raise DOWN
 
-    system = FileSystem(fails, URL.replace("hdfs", "s3a") if in_store else URL)
-    driver = Driver(delivery, folder, system)
-    numbers = itertools.count()
-    for step in steps:
-        if step == "deliver":
-            driver.deliver()
-        elif step == "half":
-            driver.write("events", f"half {next(numbers)} ")
-        else:
-            driver.write(step, f"{next(numbers)}\n")
-    driver.write("events", "the last\n")
-    assert any(driver.deliver(is_last=True) for _ in range(len(distances) + 1))
-    for kind in ("events", "observations"):
-        assert system.lines(kind) == driver.written(kind)
-    end = json.loads(system.put()["end.json"])
-    assert end["errors"] == []
-    for kind, count in end["segments"].items():
-        names = sorted(name for name in system.put() if name.startswith(kind))
-        assert names == [f"{kind}-{n:05d}.ndjson" for n in range(1, count + 1)]
+        system = FileSystem(fails, URL.replace("hdfs", "s3a") if in_store else URL)
+        driver = Driver(delivery, folder, system)
+        numbers = itertools.count()
+        for step in steps:
+            if step == "deliver":
+                driver.deliver()
+            elif step == "half":
+                driver.write("events", f"half {next(numbers)} ")
+            else:
+                driver.write(step, f"{next(numbers)}\n")
+        driver.write("events", "the last\n")
+        assert any(driver.deliver(is_last=True) for _ in range(len(distances) + 1))
+        for kind in ("events", "observations"):
+            assert system.lines(kind) == driver.written(kind)
+        end = json.loads(system.put()["end.json"])
+        assert end["errors"] == []
+        sizes = {name: len(content) for name, content in system.put().items()}
+        attempt = layout.Attempt("", end=layout.End("", end["segments"]), sizes=sizes)
+        assert attempt.is_whole
+        if joined_at == 64:
+            assert len(sizes) == 2 + sum(end["segments"].values())
 
 
 @pytest.mark.parametrize("call", ["mkdirs", "create", "write", "close", "rename"])

@@ -350,6 +350,7 @@ def test_closing_waits_no_longer_than_it_may(receiver, events):
         connection.sendall(b"te")
         assert connection.makefile("rb").readline().split()[1] == b"410"
     assert events.read_text() == ""
+    assert receiver.lost == ["one that was too late"]
 
 
 def test_nobody_listens_when_it_is_closed(receiver):
