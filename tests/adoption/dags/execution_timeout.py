@@ -11,5 +11,5 @@ with DAG("execution_timeout", schedule=None, start_date=datetime(2024, 5, 1, tzi
     SparkSubmitOperator(
         task_id="revenue",
         application="execution_timeout_hangs.py",
-        execution_timeout=timedelta(seconds=8),
+        execution_timeout=timedelta(seconds=30),  # a busy machine takes ten to start the job
     )

@@ -25,8 +25,8 @@ class Limits:
         self.directories = 20000  # that are listed for one write
         self.seconds = 10.0  # of CPU time, for one query
         self.total_seconds = 600.0  # of CPU time, for all queries
-        self.wait_seconds = 30.0  # by the clock, for one query, besides wait_share
-        self.wait_share = 0.1  # of the application's age, which is higher on a busy machine
+        self.wait_seconds = 30.0  # by the clock, for one query, plus the share
+        self.wait_share = 0.1  # of the application's age, in seconds by the clock
         self.total_bytes = 64 * 1024 * 1024  # of all records
         self.commits = 1000  # of one table, which are read at exit
         self.written = 1000  # folders whose existence is checked at exit
