@@ -251,7 +251,8 @@ def test_no_call_is_made_once_the_time_is_up(monkeypatch):
     from sparklineage_observer import records
 
     clock = [0.0]
-    monkeypatch.setattr(records, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    times = SimpleNamespace(monotonic=lambda: clock[0], thread_time=lambda: 0.0)
+    monkeypatch.setattr(records, "time", times)
     lake = Lake({file_in(f"p={n}"): NOW for n in range(2000)})
     lake.after_call = lambda: clock.append(clock.pop() + 4.0)  # a slow file system
     with pytest.raises(records.OverBudgetError, match="looking took longer than 10 s"):
