@@ -166,6 +166,7 @@ def _url(value: object) -> str | None:
     text = _text(value)
     if text and not re.match("https?://[^/]", text):
         raise ValueError
+    urlsplit(text)  # raises an error for e.g. http://[
     # User and password are removed: pages and XComs would show them in links, and a browser asks
     # for both.
     return scrub_name(text).rstrip("/") or None
@@ -182,6 +183,7 @@ def _url_of_store(value: object) -> str:
     text = _text(value)
     if text and not _REMOTE.match(text):
         raise ValueError
+    urlsplit(text)  # raises an error for e.g. http://[
     return text.rstrip("/")
 
 

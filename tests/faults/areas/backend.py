@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import socket
 import time
@@ -90,6 +91,46 @@ def _(bench):
 @fault("The transport is of a kind that nobody knows", LOST)
 def _(bench):
     _relays(bench, "http://127.0.0.1:1", type="pigeon")
+
+
+def _to_datahub(answers):
+    def happens(bench):
+        server = bench.resources.enter_context(serving(_Backend, answers=answers))
+        transport = {
+            "type": "airflow_provider_sparklineage.datahub.DataHubTransport",
+            "server": server.url,
+            "headers": {"X-Api-Key": "hunter2hunter2"},
+            "timeout": 2,
+        }
+        bench.monkeypatch.setenv("AIRFLOW__OPENLINEAGE__TRANSPORT", json.dumps(transport))
+        bench.lineage["relay_spark_events"] = True
+        bench.set("collect_timeout", 2)
+
+    return happens
+
+
+def _compressed(handler):
+    content = gzip.compress(b" " * 200_000_000, 1)
+    handler.send_response(200)
+    handler.send_header("Content-Type", "application/json")
+    handler.send_header("Content-Encoding", "gzip")
+    handler.send_header("Content-Length", str(len(content)))
+    handler.end_headers()
+    handler.wfile.write(content)
+
+
+OF_DATAHUB = {
+    "answers with a page": lambda handler: handler.answer(200, "<html>", Content_Type="text/html"),
+    "redirects to another host": lambda handler: handler.answer(302, Location="http://127.0.0.2/"),
+    "repeats the request and refuses it": lambda handler: handler.answer(
+        403, json.dumps({"message": str(handler.headers)}), Content_Type="application/json"
+    ),
+    "wants a pause of an hour": lambda handler: handler.answer(429, Retry_After="3600"),
+    "answers with little that unpacks to much": _compressed,
+    "never answers": lambda _: time.sleep(5),
+}
+for what, answers in OF_DATAHUB.items():
+    fault(f"DataHub {what}", LOST)(_to_datahub(answers))
 
 
 @fault("The archive is below a file", warns="is not in the archive")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 from pathlib import Path
 
+import re
+
 import pytest
 
 from airflow_provider_sparklineage.model import rules
@@ -261,6 +263,9 @@ def test_an_impossible_value_of_json_is_named_too(option, value):
         ("collect_timeout", "inf"),
         ("capture_location", "relative/path"),
         ("web_url", "marquez:3000"),
+        ("web_url", "http://["),
+        ("archive_url", "s3://["),
+        ("history_url", "s3://["),
         ("column_lineage", "short"),
         ("intermediate_datasets", "drop:"),
         ("intermediate_datasets", "keep: /tmp"),
@@ -268,7 +273,8 @@ def test_an_impossible_value_of_json_is_named_too(option, value):
     ],
 )
 def test_an_impossible_value_names_the_option(option, value):
-    with pytest.raises(SettingsError, match=rf"\[sparklineage\] {option} is '{value}'"):
+    named = re.escape(f"[sparklineage] {option} is '{value}'")
+    with pytest.raises(SettingsError, match=named):
         resolve(configuration(**{option: value}))
 
 
