@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from pathlib import Path
-
-import re
 
 import pytest
 
