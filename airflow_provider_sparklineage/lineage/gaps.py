@@ -1,8 +1,8 @@
 """Report why columns of an output have no known sources, by evidence of listener and observer.
 
 Spark's own plan of a write shows the origin of each column. Without a plan, a reason is given only
-if there is evidence for it: a literal in the statement, a Python function that ran, a write without
-any input. Otherwise the message names possible reasons.
+if there is evidence for it: a literal in the statement, a write without any input. Otherwise the
+message says that the reason is not known, and names the Python functions that ran.
 """
 
 from __future__ import annotations
@@ -226,7 +226,7 @@ _MADE_OF = {
     "count": "a count of rows",
     "function": "a function of no column, such as rand() or row_number()",
     "rdd": "rows of an RDD or of createDataFrame",
-    "local": "rows that stood in the job itself",
+    "local": "rows that the driver had in memory",
     "range": "numbers of range()",
     "python": "the result of Python that was given no column",
     "grouping_id": "the number of a grouping set, as grouping_id() gives it",
@@ -278,14 +278,14 @@ def _why(
     if not action.inputs:
         return "made without any dataset that the listener knows to be read"
     if ran := _ran(action, functions):
-        return f"a literal, a count(*) or the result of Python that ran then: {', '.join(ran)}"
+        return f"not known to be made of columns, and Python ran then: {', '.join(ran)}"
     return ""
 
 
 def _perhaps(functions: Sequence[PythonFunction] | None) -> str:
     if functions == ():  # there was an observer, and it saw no Python function
-        return "it may be a literal, a count(*) or made by RDD code"
-    return "it may be a literal, a count(*) or the result of a Python UDF"
+        return "the reason is not known (literals, count(*) and rows of RDD code have none)"
+    return "the reason is not known (literals, count(*) and results of Python UDFs have none)"
 
 
 def _ran(action: Action, functions: Sequence[PythonFunction] | None) -> list[str]:

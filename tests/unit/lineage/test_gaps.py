@@ -32,8 +32,8 @@ def test_the_value_of_a_static_partition_is_known_from_the_statement(recorded):
     assert found == {
         "/lake/sales_static": "/lake/sales_static: no sources of column dt are known; it is the "
         "value of a static partition.",
-        "/lake/sales_option": "/lake/sales_option: no sources of column dt are known; it may be a "
-        "literal, a count(*) or the result of a Python UDF.",
+        "/lake/sales_option": "/lake/sales_option: no sources of column dt are known; the reason "
+        "is not known (literals, count(*) and results of Python UDFs have none).",
     }
 
 
@@ -67,7 +67,7 @@ def during(recorded):
 def test_python_functions_that_were_observed_are_named(recorded, during):
     lineage = udf_lineage(recorded, during("score(amount)"))
     assert messages(lineage, "column_without_sources")["score"].endswith(
-        "it is a literal, a count(*) or the result of Python that ran then: score(amount)."
+        "it is not known to be made of columns, and Python ran then: score(amount)."
     )
     incomplete = messages(lineage, "column_incomplete")["shifted"]
     assert "through a Python UDF (score(amount)), whose" in incomplete
@@ -81,7 +81,7 @@ def test_functions_of_other_queries_are_not_named(recorded, during):
 
 def test_where_no_python_ran_none_is_suspected(recorded):
     lineage = udf_lineage(recorded)
-    assert "made by RDD code" in messages(lineage, "column_without_sources")["score"]
+    assert "rows of RDD code" in messages(lineage, "column_without_sources")["score"]
 
 
 def test_the_observers_records_name_function_and_arguments():
