@@ -224,9 +224,7 @@ def extend(operator_class: Any) -> None:
         # Not by the class's own way, which a metaclass may have changed.
         type.__setattr__(operator_class, name, value)
 
-    fields = operator_class.template_fields
-    missing = (name for name in _DECLARED if name not in fields)
-    put("template_fields", _longer(fields, missing))
+    put("template_fields", _with_declared(operator_class.template_fields))
     links = operator_class.operator_extra_links
     if isinstance(links, list | tuple):
         named = {link.name for link in links}
@@ -236,6 +234,10 @@ def extend(operator_class: Any) -> None:
     # If a subclass has a property in place of an argument, getattr() gives the property itself.
     # That equals no value, so the constructor always sets the argument.
     put("_lineage_defaults", {name: getattr(operator_class, name) for name in ARGUMENTS})
+
+
+def _with_declared(fields: Sequence[str]) -> Sequence[str]:
+    return _longer(fields, (name for name in _DECLARED if name not in fields))
 
 
 def _longer(values: Iterable[Any], more: Iterable[Any]) -> Sequence[Any]:
@@ -380,6 +382,8 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
         if self.is_adopted:
             with _harmless("Reading declarations"):
                 prepare.declare(self)
+                if self.reads or self.writes:  # so that Airflow's "Rendered Templates" have them
+                    vars(self)["template_fields"] = _with_declared(self.template_fields)  # type: ignore[attr-defined]
 
     def follow_rendering(
         self,

@@ -17,7 +17,7 @@ from copy import copy
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary, WeakValueDictionary
+from weakref import ref
 
 from airflow_provider_sparklineage.model.task_rules import TaskNames
 from airflow_provider_sparklineage.model.terms import Frozen
@@ -25,7 +25,7 @@ from airflow_provider_sparklineage.operators.adoption import kinds, obstacles
 from airflow_provider_sparklineage.operators.lineage_mixin import LineageMixin, extend
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, MutableMapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from airflow_provider_sparklineage.model.task_rules import AdoptionRules
     from airflow_provider_sparklineage.operators.adoption.kinds import Kind
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 # The references are weak: an adopted class lives as long as tasks have it, and it refers to the
 # class that it is made from.
-_adopted: MutableMapping[type, type] = WeakValueDictionary()
+_adopted = kinds.ByClass[ref[type]]()
 
 
 def adopt(task: Any) -> None:
@@ -66,9 +66,9 @@ def adopted_class(cls: type, kind: Kind) -> type:
     :param kind: the kind of stock operator from which ``cls`` is derived
     :raise Exception: if Python, or a base of the class, refuses the new class
     """
-    adopted = _adopted.get(cls)
+    reference = _adopted.get(cls)
+    adopted = None if reference is None else reference()
     if adopted is None:
-        own = kind.own_classes(cls)
         ours = lineage_class(kind)
         # Python lets an object change its class only if the first base of the new class has the
         # layout of the object. The stock operator itself cannot come before the lineage operator,
@@ -76,13 +76,13 @@ def adopted_class(cls: type, kind: Kind) -> type:
         first = _subclass(cls, (cls,)) if issubclass(ours, cls) else cls
         adopted = _subclass(cls, (first, ours))
         extend(adopted)
-        if obstacles.names(own, "template_fields"):  # its code may count them
-            fields = cls.template_fields  # type: ignore[attr-defined]
-            type.__setattr__(adopted, "template_fields", fields)
+        # Its code may count the template fields, so only a task that has declarations has more.
+        fields = cls.template_fields  # type: ignore[attr-defined]
+        type.__setattr__(adopted, "template_fields", fields)
         type.__setattr__(adopted, "__del__", lambda _: None)  # for what is tried here is no task
         object.__setattr__(object.__new__(cls), "__class__", adopted)
         type.__delattr__(adopted, "__del__")
-        _adopted[cls] = adopted
+        _adopted.put(cls, ref(adopted))
     return adopted
 
 
@@ -247,7 +247,7 @@ class _Class(Frozen, frozen=True):
     is_made_freely: bool = False
 
 
-_known: MutableMapping[type, _Class] = WeakKeyDictionary()
+_known = kinds.ByClass[_Class]()
 
 
 def decide(task: Any, rules: AdoptionRules) -> Decision:
@@ -291,7 +291,7 @@ def _names(task: Any, known: _Class) -> TaskNames:
 def _class(cls: type, kind: Kind) -> _Class:
     facts = _known.get(cls)
     if facts is None:
-        facts = _known[cls] = _look_at(original(cls), kind)
+        facts = _known.put(cls, _look_at(original(cls), kind))
     return facts
 
 

@@ -2,11 +2,32 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
-from weakref import WeakKeyDictionary
+from typing import Any, Generic, NamedTuple, TypeVar
+from weakref import ref
 
-if TYPE_CHECKING:
-    from collections.abc import MutableMapping
+T = TypeVar("T")
+
+
+class ByClass(Generic[T]):
+    """Values by class, each kept as long as its class lives.
+
+    A class is found by its identity: a user's metaclass may take other classes for equal, and the
+    metaclass of an adopted class does.
+    """
+
+    def __init__(self) -> None:
+        self._values: dict[int, tuple[ref[type], T]] = {}
+
+    def get(self, cls: type) -> T | None:
+        """Give the value of a class; None if it has none."""
+        found = self._values.get(id(cls))
+        return None if found is None else found[1]
+
+    def put(self, cls: type, value: T) -> T:
+        """Set the value of a class, and give it back."""
+        key = id(cls)
+        self._values[key] = ref(cls, lambda _: self._values.pop(key, None)), value
+        return value
 
 
 class Kind(NamedTuple):
@@ -58,7 +79,7 @@ class Facts(NamedTuple):
     is_mapped: bool
 
 
-_known: MutableMapping[type, Facts] = WeakKeyDictionary()
+_known = ByClass[Facts]()
 
 
 def path(cls: type) -> str:
@@ -81,7 +102,7 @@ def _facts(cls: type) -> Facts:
     if facts is None:
         paths = {path(each) for each in cls.__mro__}
         kind = next((kind for kind in KINDS if kind.stock in paths), None)
-        facts = _known[cls] = Facts(kind, _MAPPED in paths)
+        facts = _known.put(cls, Facts(kind, _MAPPED in paths))
     return facts
 
 

@@ -84,11 +84,6 @@ def defers(classes: Sequence[type]) -> bool:
     return any({"defer", "TaskDeferred"} & {*part.code.co_names} for part in _parts(classes))
 
 
-def names(classes: Sequence[type], name: str) -> bool:
-    """Whether the code of one of the classes uses a name."""
-    return any(name in part.code.co_names for part in _parts(classes))
-
-
 def asks_for_class(classes: Sequence[type]) -> str:
     """Find code for which an adopted class cannot pass as the class that it is made of.
 
@@ -134,7 +129,15 @@ class _Part(NamedTuple):
 def _parts(classes: Sequence[type]) -> Iterator[_Part]:
     """Yield the code of all functions that the classes define themselves, not of inherited ones."""
     for cls in classes:
+        inherited = [
+            inspect.unwrap(vars(base)["__init__"])
+            for base in cls.__mro__[1:]
+            if "__init__" in vars(base)
+        ]
         for name, value in vars(cls).items():
+            # Airflow wraps a constructor again for a class whose first base is no operator.
+            if name == "__init__" and inspect.unwrap(value) in inherited:
+                continue
             is_class = name in _OF_CLASSES or isinstance(value, classmethod)
             for function in _functions(value):
                 first = (*function.__code__.co_varnames, "")[0]

@@ -194,6 +194,29 @@ def test_what_runs_no_spark_cannot_be_adopted():
         adopting.adopt(BashOperator(task_id="revenue", bash_command="true"))
 
 
+def test_classes_that_are_equal_for_their_metaclass_are_not_mistaken_for_each_other():
+    class ByName(BaseOperatorMeta):
+        def __eq__(self, other):
+            return self.__name__ == other.__name__
+
+        def __hash__(self):
+            return hash(self.__name__)
+
+    def make(base):
+        return ByName("Same", (base,), {})
+
+    tasks = [make(base)(task_id="revenue", application="job.py") for base in (Shop.__base__, Spare)]
+    assert [adopted(task).execute_name() for task in tasks[1:]] == ["spare"]
+    assert not hasattr(adopted(tasks[0]), "execute_name")
+    other = make(BashOperator)(task_id="bash", bash_command="true")
+    assert kinds.kind_of(other)[1] is None
+
+
+class Spare(SparkSubmitOperator):
+    def execute_name(self):
+        return "spare"
+
+
 def test_classes_go_with_their_dag_file():
     class Once(SparkSubmitOperator):
         pass

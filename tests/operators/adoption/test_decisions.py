@@ -75,6 +75,15 @@ class StartsInTheTriggerer(SparkSubmitOperator):
     start_from_trigger = True
 
 
+class Plain:
+    def table(self):
+        return "orders"
+
+
+class HasAMixinFirst(Plain, SparkSubmitOperator):
+    """Airflow wraps the stock constructor once more for it."""
+
+
 class HasReads(SparkSubmitOperator):
     def __init__(self, *, reads=(), **kwargs):
         super().__init__(**kwargs)
@@ -185,6 +194,7 @@ def mapped(cls, **kwargs):
     [
         pytest.param(of(SparkSubmitOperator), id="stock"),
         pytest.param(of(Shop), id="own execute"),
+        pytest.param(of(HasAMixinFirst), id="a mixin first"),
         pytest.param(of(HasMethodsAsOthersHave), id="helpers of its own"),
         pytest.param(of(LooksAtTheHook), id="looks at the hook"),
         pytest.param(of(Deferrable), id="not deferrable, as it may be"),

@@ -256,6 +256,14 @@ def test_they_are_explained_before_the_task_runs(declared, monkeypatch):
     assert found["/lake/orders"] == [(("dt", "2024-05-05"),), (("dt", "2024-05-06"),)]
 
 
+def test_rendered_templates_have_what_is_declared_and_nothing_else(declared, rendered):
+    fields = tuple(SparkSubmitOperator.template_fields)
+    assert tuple(rendered(adopted()).template_fields) == fields
+    declared(DECLARED)
+    assert tuple(rendered(adopted()).template_fields) == (*fields, "reads", "writes")
+    assert tuple(adopted().template_fields) == fields
+
+
 def test_a_serialised_dag_has_nothing_of_them(declared):
     from airflow.serialization.serialized_objects import DagSerialization
 
