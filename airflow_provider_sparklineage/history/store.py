@@ -431,6 +431,8 @@ def _no_url(url: str) -> HistoryError:
 LOCK = "lock.json"
 STALE = timedelta(minutes=5)
 """If the owner of a lock has not renewed it for this time, the owner counts as gone."""
+_AHEAD = timedelta(days=1)
+"""The clock of another machine may be ahead by this; else its lock would hold until that day."""
 _RENEWED_S = 30.0
 _WAIT = "Wait for it; if it does not move for five minutes, the next build takes its place."
 
@@ -452,9 +454,10 @@ class Owner(Struct, frozen=True):
     def is_gone(self, now: datetime) -> bool:
         """Whether the lock is stale, or the process ran on this machine and has ended.
 
-        :param now: the present time; the lock is stale if it was not renewed for :data:`STALE`
+        :param now: the present time; the lock is stale if it was not renewed for :data:`STALE`, or
+            is from a day in the future
         """
-        return now - self.at > STALE or (
+        return not -_AHEAD < now - self.at <= STALE or (
             self.host == socket.gethostname() and not _is_running(self.pid)
         )
 

@@ -82,7 +82,10 @@ class Objects(Frozen, frozen=True):
             store.pipe_file(part, content)
             if is_local:
                 _open_to_group(part, _FILE_MODE)
-            store.mv(part, place)
+            if self._scheme in _LOCAL:  # fsspec would move it into a folder that has this name
+                Path(part).replace(place)
+            else:
+                store.mv(part, place)
         except BaseException:  # for example, no space is left, or the task's time is over
             with suppress(Exception):
                 store.rm_file(part)

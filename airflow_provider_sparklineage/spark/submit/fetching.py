@@ -209,7 +209,21 @@ def _failure_file(scala: str, env: Mapping[str, str]) -> Path:
     return cached(scala, env).with_suffix(".failed")
 
 
+_ABANDONED_S = 3600.0  # longer than any fetch takes
+
+
+def _remove_abandoned(folder: Path) -> None:
+    """Remove the folders of this user's fetches that were killed; each may have a whole jar."""
+    for work in folder.glob(".fetch-*"):
+        with contextlib.suppress(OSError):
+            status = work.lstat()
+            is_own = ownership.is_own(status, stat.S_IFDIR)
+            if is_own and abs(time.time() - status.st_mtime) > _ABANDONED_S:
+                shutil.rmtree(work, ignore_errors=True)
+
+
 def _fill(jar: Path, scala: str, fetcher: Fetcher, progress: Progress) -> None:
+    _remove_abandoned(jar.parent)
     with tempfile.TemporaryDirectory(prefix=".fetch-", dir=jar.parent) as work:
         fetched = fetcher(Path(work))
         progress(f"Checking the digest of {fetched.stat().st_size / 1e6:.0f} MB …")

@@ -139,6 +139,14 @@ def _(bench):
     bench.set("archive_url", f"file://{bench.home}/file/archive")
 
 
+@fault(
+    "A folder is in the archive where the event of the try belongs", warns="is not in the archive"
+)
+def _(bench):
+    (bench.home / "archive" / "shop" / "manual" / "revenue" / "-1" / "1.json").mkdir(parents=True)
+    bench.set("archive_url", f"file://{bench.home}/archive")
+
+
 @fault("The archive is of a store that nobody knows", warns="is not in the archive")
 def _(bench):
     bench.set("archive_url", "nowhere://bucket/lineage")

@@ -172,3 +172,94 @@ def _(bench):
 def _(bench):
     _delivers(bench, "(own / 'start.json').write_text('{')")
     bench.set("collect_timeout", 4)
+
+
+_RUN = "conf['spark.sparklineage.run']"
+
+
+@fault(
+    "The cluster starts a driver again, which had died before its first event",
+    "delivery_incomplete",
+)
+def _(bench):
+    _delivers(bench, before=f"RemoteDriver(remote, {_RUN}, 1, '00000000').starts()")
+
+
+@fault("The cluster starts a driver twenty times")
+def _(bench):
+    earlier = f"RemoteDriver(remote, {_RUN}, 1, f'{{n:08x}}').starts().ends()"
+    _delivers(bench, before=f"[{earlier} for n in range(19)]")
+
+
+@fault("The observer in the drivers' image is of another version", "observer_outdated")
+def _(bench):
+    changed = 'file.read_text().replace(\'"observer":"\', \'"observer":"0\')'
+    _delivers(bench, f"[file.write_text({changed}) for file in own.glob('observations-*')]")
+
+
+for name, put in {
+    "a pipe": "os.mkfifo(place)",
+    "a link to itself": "place.symlink_to(place)",
+    "a device without an end": "place.symlink_to('/dev/zero')",
+    "a folder": "place.mkdir()",
+}.items():
+    gone = "place = own / '{}'\nplace.unlink()\n"
+
+    @fault(f"A segment of a driver is {name}", "delivery_incomplete", "partitions_unknown")
+    def _(bench, put=put, gone=gone):
+        bench.set("collect_timeout", 4)
+        _delivers(bench, f"{gone.format('observations-00001.ndjson')}import os\n{put}")
+
+    @fault(
+        f"The file with which a driver begins is {name}", "delivery_incomplete", "driver_elsewhere"
+    )
+    def _(bench, put=put, gone=gone):
+        bench.set("collect_timeout", 4)
+        _delivers(bench, f"{gone.format('start.json')}import os\n{put}")
+
+
+# --- submissions that fail ------------------------------------------------------------------------
+
+
+FAILS = "AirflowException (exit code 1)"
+
+
+def _fails(bench, output="", **conf):
+    """Let spark-submit fail for a driver in the cluster, after it has printed something."""
+    extra = json.dumps({"deploy-mode": "cluster"})
+    bench.connect("spark_default", conn_type="spark", host="yarn", extra=extra)
+    bench.set("capture_location", f"file://{bench.captures}")
+    bench.arguments |= {"durable": False, "conf": conf}
+    bench.job |= {"exit": 1, "code": f"print({output!r})"}
+
+
+_NOT_WAITING = {"spark.yarn.submit.waitAppCompletion": "false"}
+_UPLOADING = "Client: Uploading resource file:/a.jar -> /.sparkStaging/application_1_0001/a.jar"
+
+
+@fault("spark-submit fails for a driver in the cluster", "no_events", ends=FAILS)
+def _(bench):
+    _fails(bench)
+
+
+@fault(
+    "spark-submit fails for a driver in the cluster, for which it would not have waited",
+    "no_events",
+    ends=FAILS,
+)
+def _(bench):
+    _fails(bench, **_NOT_WAITING)
+
+
+@fault("spark-submit cannot upload the files of an application", "no_events", ends=FAILS)
+def _(bench):
+    _fails(bench, _UPLOADING, **_NOT_WAITING)
+
+
+@fault(
+    "spark-submit fails after it had submitted an application, for which it would not have waited",
+    "application_unfinished",
+    ends=FAILS,
+)
+def _(bench):
+    _fails(bench, f"{_UPLOADING}\nSubmitted application application_1_0001", **_NOT_WAITING)

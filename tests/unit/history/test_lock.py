@@ -95,3 +95,21 @@ def test_who_has_it_is_named_with_times_and_what_to_do(files):
     with pytest.raises(HistoryError) as raised, lock(files):
         pass
     assert str(raised.value) == expected
+
+
+@pytest.mark.parametrize(
+    ("ahead", "is_taken"),
+    [
+        pytest.param(timedelta(hours=1), False, id="the clock of another machine is ahead"),
+        pytest.param(timedelta(days=2), True, id="it is of another day"),
+        pytest.param(timedelta(days=9000), True, id="it is of another age"),
+    ],
+)
+def test_a_lock_from_the_future_is_not_one_for_ever(files, ahead, is_taken):
+    files.write(LOCK, msgspec.json.encode(Owner("elsewhere", 1, "ahead", NOW + ahead)))
+    if is_taken:
+        with lock(files):
+            pass
+    else:
+        with pytest.raises(HistoryError, match="already, by process 1 on elsewhere"), lock(files):
+            pass

@@ -360,6 +360,21 @@ def test_that_the_cache_is_held_is_not_noted_as_a_failure(env, tmp_path, monkeyp
     assert fetching.recent_failure("2.13", env) is None
 
 
+def test_what_killed_fetches_have_left_is_removed_and_what_others_do_stays(env, given):
+    folder = fetching.cache_folder(env)
+    for name, seconds_ago in ((".fetch-old", 7200), (".fetch-future", -7200), (".fetch-new", 60)):
+        (folder / name).mkdir(parents=True)
+        (folder / name / "listener.jar").touch()
+        at = time.time() - seconds_ago
+        os.utime(folder / name, (at, at))
+    (folder / ".fetch-link").symlink_to(folder / ".fetch-new")
+    fetching.fetch("2.13", fetching.from_location(str(given)), env)
+    assert {name for name in left(env) if name.startswith(".fetch")} == {
+        ".fetch-new",
+        ".fetch-link",
+    }
+
+
 def test_a_pipe_in_the_cache_is_no_jar_and_is_replaced(env, given):
     jar = fetching.cached("2.13", env)
     jar.parent.mkdir(parents=True)
