@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.lineage.application.accumulation import Action
     from airflow_provider_sparklineage.lineage.columns.edges import Column, Edges, Transformations
     from airflow_provider_sparklineage.lineage.observed.accesses import WritePlan
+    from airflow_provider_sparklineage.model.partitioning import Partition
 
 
 # --- columns, sources and bytes that writes have put into a dataset -------------------------------
@@ -73,6 +74,14 @@ class ReportedWrite(NamedTuple):
     access: Access
     columns: ColumnLineage | None
     sources: frozenset[DatasetName]
+
+    @property
+    def partitions(self) -> frozenset[Partition]:
+        """The partitions that the action's queries wrote; empty where they are not all certain."""
+        queries = self.access.queries
+        if not all(query.exact and query.scope.partitions for query in queries):
+            return frozenset()
+        return frozenset().union(*(query.scope.partitions or () for query in queries))
 
     @property
     def locations(self) -> frozenset[str]:
@@ -174,9 +183,12 @@ class ReportedWrites:
 
     A loop over partitions writes and reads another partition each time. So a read must not visit
     all writes before it, or the loop would take quadratic time.
+
+    :param observed: the observed accesses to the dataset
     """
 
-    def __init__(self) -> None:
+    def __init__(self, observed: ObservedAccesses = NOTHING_OBSERVED) -> None:
+        self._observed = observed
         self._writes: list[ReportedWrite] = []
         """The writes in the order of their ends; their numbers are the order of :meth:`add`."""
         self._order: list[int] = []
@@ -184,7 +196,8 @@ class ReportedWrites:
         self._left: list[ReportedWrite] = []
         """Writes whose data may still be in the dataset, at least in part."""
         self._now: Contents | None = None  # made when it is first used
-        self._written: set[str] = set()
+        self._written: set[str | Partition] = set()
+        """The locations and partitions that were written."""
         self._at: dict[str, list[int]] = {}
         """Location -> the numbers of the writes to the location."""
         self._below: dict[str, list[int]] = {}
@@ -210,6 +223,7 @@ class ReportedWrites:
             return
         write = ReportedWrite(access.ended, access, columns, sources)
         locations, replaced = write.locations, write.replaced
+        ours = frozenset().union(*(query.replaced | query.removed for query in access.queries))
         number = len(self._writes)
         at = bisect_right(self._writes, write.ended, key=lambda w: w.ended)
         self._writes.insert(at, write)
@@ -219,12 +233,12 @@ class ReportedWrites:
             self._now = None
         else:
             self._left.append(write)
-            if not self._written.isdisjoint(replaced):
+            if not self._written.isdisjoint(replaced | ours):
                 self._now = None
             elif self._now is not None:
                 self._now.add(write)
         self._order.append(at)
-        self._written |= locations
+        self._written |= locations | write.partitions
         if access.scope.locations is None or any(map(is_glob, locations)):
             self._anywhere.append(number)
         else:
@@ -254,7 +268,7 @@ class ReportedWrites:
             contents = self._settled(locations, read.size)
         else:
             before = [w for w in self._among(locations) if w.ended <= read.started]
-            contents = Contents(_without_replaced(before))
+            contents = Contents(self._without_replaced(before))
         if contents.empty:
             return None
         internal = contents.is_full or self._replaced_all(locations, read.started)
@@ -298,7 +312,7 @@ class ReportedWrites:
         :param size: bytes that the dataset held when it was read; None if not known
         """
         if self._now is None:
-            self._left = _without_replaced(self._left)
+            self._left = self._without_replaced(self._left)
             self._now = Contents(self._left)
         contents = self._now
         is_known = contents.is_full and contents.size == contents.size_alone
@@ -309,20 +323,23 @@ class ReportedWrites:
         access = writes[last].access
         full = access._replace(owned=access.owned._replace(full=True), grade=Grade.SIZE)
         writes[last] = writes[last]._replace(access=full)
-        self._left = _without_replaced(writes[last:])
+        self._left = self._without_replaced(writes[last:])
         self._now = Contents(self._left)
         return self._now
 
-
-def _without_replaced(writes: Sequence[ReportedWrite]) -> list[ReportedWrite]:
-    """Leave out each write whose locations were all replaced by later writes."""
-    left: list[ReportedWrite] = []
-    replaced: set[str] = set()
-    for write in reversed(writes):
-        if not write.locations or not write.locations <= replaced:
-            left.append(write)
-        replaced |= write.replaced
-    return left[::-1]
+    def _without_replaced(self, writes: Sequence[ReportedWrite]) -> list[ReportedWrite]:
+        """Leave out each write whose locations or partitions later ones of these replaced."""
+        left: list[ReportedWrite] = []
+        replaced: set[str] = set()
+        for write in reversed(writes):
+            is_gone = bool(write.locations) and write.locations <= replaced
+            if not is_gone and write is not writes[-1]:
+                until = writes[-1].ended
+                is_gone = self._observed.are_replaced(write.partitions, write.ended, until)
+            if not is_gone:
+                left.append(write)
+            replaced |= write.replaced
+        return left[::-1]
 
 
 def _folders_above(location: str) -> Iterator[str]:
@@ -514,7 +531,7 @@ class Ledger:
             self._note_grade(write)
         self._unite_locations(write)
         if self._reported is None:
-            self._reported = ReportedWrites()
+            self._reported = ReportedWrites(self.observed)
         self._reported.add(write, columns, sources)
 
     def _note_grade(self, access: Access) -> None:

@@ -88,6 +88,8 @@ class Access(NamedTuple):
     :param queries: of the access of an action, the accesses that were observed during the action
     :param removed: of an observed write, the partitions that it emptied: they have no data any
         more; the empty partition stands for all data of a dataset that is not partitioned
+    :param replaced: of an observed write, the partitions that it overwrote: of what was written
+        there before, also by the application, nothing is left
     """
 
     dataset: DatasetName
@@ -107,6 +109,7 @@ class Access(NamedTuple):
     chosen: bool = False
     queries: tuple[Access, ...] = ()
     removed: frozenset[Partition] = frozenset()
+    replaced: frozenset[Partition] = frozenset()
 
 
 K = TypeVar("K")

@@ -5,7 +5,8 @@
 case:
 
 - A written subset is the union of the partitions of all observed writes of the application, without
-  the partitions that a later write emptied. These are *removed*, unless they were written again.
+  the partitions that a later write emptied, or those before a write that replaced the full dataset.
+  These are *removed*, unless they were written again.
 - A read subset is the union over all observed reads, without the partitions that the application
   itself had written before the read (*owned*): exactly the partitions from outside.
 - A read without any restriction that found only data from outside makes the subset full.
@@ -25,7 +26,8 @@ from __future__ import annotations
 
 import re
 import zlib
-from bisect import bisect_right
+from bisect import bisect_right, insort
+from collections import defaultdict
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -166,6 +168,7 @@ class ObservedAccesses:
             for side, accesses in self._of.items()
         }
         self._owned = _OwnedPartitions(writes)
+        self._replaced: dict[Partition, list[datetime]] | None = None  # made when it is first used
 
     def during(self, side: Side, started: datetime, ended: datetime | None) -> tuple[Access, ...]:
         """Give the reads, or the writes, during an action.
@@ -215,6 +218,28 @@ class ObservedAccesses:
             return None
         return not any(outside)
 
+    def are_replaced(
+        self, partitions: Collection[Partition], after: datetime, until: datetime
+    ) -> bool:
+        """Whether each of the partitions was replaced or emptied by a write between two times.
+
+        A write counts if the middle of its time is between them, and its partitions are certain.
+
+        :param after: the end of the action that wrote the partitions
+        :return: False if there are no partitions
+        """
+        if self._replaced is None:
+            self._replaced = defaultdict(list)
+            for write in self._of[Side.WRITE]:
+                middle = write.started + ((write.ended or write.started) - write.started) / 2
+                for partition in write.replaced | write.removed if write.exact else ():
+                    insort(self._replaced[partition], middle)
+        times = self._replaced
+        return bool(partitions) and all(
+            bisect_right(times.get(one, ()), after) < bisect_right(times.get(one, ()), until)
+            for one in partitions
+        )
+
     def filters(self, columns: Collection[str]) -> Condition | None:
         """Give a condition that holds for all read rows; None if there is no such condition.
 
@@ -262,8 +287,9 @@ class ObservedAccesses:
                 raise UnknownPartitionsError(str(reason)) from reason
             if side is Side.WRITE:
                 written = access.scope.partitions or frozenset()
-                partitions = (partitions - access.removed) | written
-                removed = (removed | access.removed) - written
+                gone = access.removed | partitions if access.owned.full else access.removed
+                partitions = (partitions - gone) | written
+                removed = (removed | gone) - written
                 continue
             outside = self._outside(access)
             if access.planned:

@@ -542,8 +542,9 @@ class _Binding:
                 removed = (self._folders.of(write.emptied, dataset)[1] or frozenset()) - known
                 known |= (shrunk or frozenset()) - removed
             owned: frozenset[Partition] = frozenset()
+            replaced: frozenset[Partition] = frozenset()
             if known is not None and write.mode in _REPLACING_MODES:
-                owned = known
+                owned = replaced = known
             elif known is not None and write.shared is not None:
                 others = [Layout(one.base, one.dimensions, write.shared) for one in layouts]
                 owned = known - (self._folders.of(others, dataset)[1] or frozenset())
@@ -562,6 +563,7 @@ class _Binding:
                     why_unknown=truncated(write.cut, MAX_TEXT),
                     exact=write.how != "listing",
                     removed=removed,
+                    replaced=replaced,
                 )
             )
         bases = dict.fromkeys(layout.base for layout in _layouts(write))

@@ -123,6 +123,65 @@ def test_columns_are_known_whatever_the_evidence():
     assert made.contents().sources == {SRC}
 
 
+OTHER = ColumnLineage({"a": {Column(SRC, "b"): (Transformation("DIRECT", "IDENTITY"),)}})
+
+
+def rewritten(first, second, *, gap=1, **more):
+    """Enter a write of some columns and then one of others, each with its observed query."""
+    writes = [
+        query(Side.WRITE, 0, first, replaced=first or frozenset()),
+        query(Side.WRITE, 1 + gap, second, **more),
+    ]
+    made = ledger(writes=writes)
+    written(made, output())
+    access = made.write_by(action(1 + gap), output(), OTHER)
+    made.enter_write(access, OTHER, frozenset({TABLE}))
+    return made.contents()
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        pytest.param({"replaced": ONE}, id="overwritten"),
+        pytest.param({"replaced": ONE, "gap": 0}, id="right after the first"),
+        pytest.param({"second": TWO, "removed": ONE}, id="emptied"),
+        pytest.param({"second": ONE | TWO, "replaced": ONE | TWO}, id="with more"),
+    ],
+)
+def test_of_a_partition_that_is_overwritten_the_last_write_counts(second):
+    contents = rewritten(ONE, **{"second": ONE, **second})
+    assert (contents.columns, contents.sources) == (OTHER, {TABLE})
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        pytest.param(ONE, {"owned": Scope(partitions=ONE)}, id="appended"),
+        pytest.param(ONE | TWO, {"replaced": ONE}, id="overwritten in part"),
+        pytest.param(ONE, {"replaced": ONE, "exact": False}, id="not certain"),
+        pytest.param(ONE, {"second": TWO, "replaced": TWO}, id="another"),
+        pytest.param(ONE, {"second": None}, id="unknown"),
+        pytest.param(None, {"replaced": ONE}, id="of an unknown write"),
+        pytest.param(ONE, {"replaced": ONE, "gap": -1}, id="at the same time"),
+    ],
+)
+def test_data_that_may_still_be_there_keeps_its_columns(first, second):
+    contents = rewritten(first, **{"second": ONE, **second})
+    assert contents.columns.fields["a"].keys() == {Column(SRC, "a"), Column(SRC, "b")}
+    assert contents.sources == {SRC, TABLE}
+
+
+def test_a_read_before_the_overwrite_finds_what_was_there_then():
+    made = ledger(
+        reads=[query(Side.READ, 2, ONE)],
+        writes=[query(Side.WRITE, n, ONE, replaced=ONE) for n in (0, 4)],
+    )
+    written(made, output())
+    assert read(made, found(), 2).columns == LINEAGE
+    made.enter_write(made.write_by(action(4), output(), OTHER), OTHER, frozenset({SRC}))
+    assert read(made, found(), 6).columns == OTHER
+
+
 def test_nothing_put_there_is_no_provenance():
     made = ledger(reads=[query(Side.READ, 5, ONE)])
     assert read(made, found()) is None

@@ -250,3 +250,16 @@ def test_only_reads_at_the_time_of_the_action_decide():
 def test_what_all_rows_fulfil_is_reported_of_all_reads(filters, reported):
     found = observed([read(0, None, filters=texts) for texts in filters]).filters(())
     assert (found and to_text(found)) == reported
+
+
+@pytest.mark.parametrize("mode", ["whole", "create"])
+def test_a_write_of_the_full_dataset_removes_what_was_written_before(mode):
+    seen = observed(writes=[write(1, days("1", "2")), write(2, days("2", "3"), mode)])
+    subset = seen.subset(Side.WRITE)
+    assert subset.partitions == days("2", "3")
+    assert subset.removed == days("1")
+
+
+def test_a_write_of_some_partitions_leaves_those_before():
+    seen = observed(writes=[write(1, days("1")), write(2, days("2"))])
+    assert seen.subset(Side.WRITE).partitions == days("1", "2")
