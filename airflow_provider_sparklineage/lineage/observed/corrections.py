@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from airflow_provider_sparklineage.expectations import Side
 from airflow_provider_sparklineage.lineage.application.accesses import (
     SLACK,
+    Scope,
     Timeline,
     overlap,
     timelines,
@@ -24,11 +25,16 @@ from airflow_provider_sparklineage.lineage.observed.unreported_actions import (
     with_unreported_actions,
 )
 from airflow_provider_sparklineage.model.datasets import DatasetName, looks_like_file
+from airflow_provider_sparklineage.model.partitioning import Partition
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 
-    from airflow_provider_sparklineage.lineage.application.accesses import ActionDataset, Span
+    from airflow_provider_sparklineage.lineage.application.accesses import (
+        Access,
+        ActionDataset,
+        Span,
+    )
     from airflow_provider_sparklineage.lineage.application.accumulation import Action
     from airflow_provider_sparklineage.lineage.observed.binding import ObservedQuery
     from airflow_provider_sparklineage.lineage.observed.places import DatasetIndex
@@ -39,6 +45,47 @@ if TYPE_CHECKING:
 
 
 # --- batches of streams ---------------------------------------------------------------------------
+
+
+def with_missed_batches(seen: Observed) -> Observed:
+    """Take the listener's word for the reads of batches that were over before they were looked at.
+
+    If the listener names single files that are in no partition, the batch read a part of a folder
+    without partitions.
+    """
+    if not (reading := list(_streams(seen))):
+        return seen
+    streams = Timeline((a.started, a.ended or a.started, a) for a in reading)
+
+    def found(query: ObservedQuery) -> ObservedQuery:
+        if query.record.function != "stream":
+            return query
+        names = {n for action in streams.during(*query.span) for n in action.moved.values()}
+        reads = (
+            read._replace(accesses=tuple(_of_files(one, names) for one in read.accesses))
+            if read.record.layouts is None
+            else read
+            for read in query.reads
+        )
+        return replace(query, reads=tuple(reads))
+
+    return seen._replace(queries=tuple(map(found, seen.queries)))
+
+
+def _streams(seen: Observed) -> Iterable[Action]:
+    """Give the actions that are batches of streams, and read single files only."""
+    for action in seen.application.actions:
+        files = [file for file in action.moved if looks_like_file(file.name)]
+        inputs = {dataset.name for dataset in action.inputs if dataset.locations is None}
+        if action.is_stream and files and {action.moved[file] for file in files} == inputs:
+            yield action
+
+
+def _of_files(read: Access, folders: Container[DatasetName]) -> Access:
+    if read.dataset not in folders:
+        return read
+    part = Scope(partitions=frozenset({Partition()}))
+    return read._replace(scope=part, why_unknown="", chosen=True)
 
 
 def with_real_batches(seen: Observed) -> Observed:
@@ -346,6 +393,7 @@ def _renamed(
 
 
 CORRECTIONS: tuple[Callable[[Observed], Observed], ...] = (
+    with_missed_batches,
     with_real_batches,
     with_true_datasets,
     with_failed_writes,

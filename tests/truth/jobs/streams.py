@@ -129,11 +129,7 @@ class EachBatchToTwoTables(_Stream):
     """A function writes each batch to two tables."""
 
     writes = {"out": "all", "large": "all"}
-    columns = {}
-    declared = {
-        f"column_lineage_missing {table}": "the function is given rows of an RDD"
-        for table in writes
-    }
+    columns = {"out": COLUMNS, "large": COLUMNS}
 
     def run(self, lake: Lake) -> None:
         def write(batch: DataFrame, number: int) -> None:

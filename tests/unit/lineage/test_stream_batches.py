@@ -9,13 +9,15 @@ from airflow_provider_sparklineage.lineage.application.accumulation import Spark
 from airflow_provider_sparklineage.lineage.application.repairs import repaired
 from airflow_provider_sparklineage.lineage.observed.binding import Observed
 from airflow_provider_sparklineage.lineage.observed.corrections import corrected, with_real_batches
+from airflow_provider_sparklineage.model.datasets import DatasetName
+from airflow_provider_sparklineage.model.partitioning import Partition
 from airflow_provider_sparklineage.spark.capture.observations import (
     Layout,
     ObservationRecord,
     ReadRecord,
     RecordDimension,
 )
-from tests.unit.lineage.test_observed_actions import reported
+from tests.unit.lineage.test_observed_actions import at, reported
 
 DAYS = Layout("file:/lake/days", partitions=((),))
 ORDERS = Layout("file:/lake/orders", [RecordDimension("dt")], (("1",),))
@@ -102,3 +104,32 @@ def test_the_log_of_a_delta_table_is_no_dataset():
         ([], []),
         (["my_delta_log"], []),
     ]
+
+
+FILE, FOLDER = (DatasetName("file", f"/lake/{name}") for name in ("days/a.json", "days"))
+
+
+def missed(**more):
+    """Give a batch of which the observer knows the source alone, and what the listener says."""
+    cut = ReadRecord("FileSourceScanExec", roots=["file:/lake/days"], cut="too late")
+    record = replace(batch(), reads=[cut])
+    action = replace(reported(1.1, 1.9, ["days"]), is_stream=True, moved={FILE: FOLDER})
+    application = SparkApplication("run", "ns", "app", (replace(action, **more),))
+    return corrected(Observed.of(application, [record])).observations().reads[FOLDER]
+
+
+def test_a_batch_that_was_missed_read_the_file_that_the_listener_names():
+    [read] = missed()
+    assert (read.scope.partitions, read.chosen) == (frozenset({Partition()}), True)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        pytest.param({"is_stream": False}, id="no stream"),
+        pytest.param({"moved": {}}, id="the folder alone"),
+        pytest.param({"started": at(5), "ended": at(6)}, id="at another time"),
+    ],
+)
+def test_what_a_missed_batch_read_is_not_known_otherwise(more):
+    assert {read.scope.partitions for read in missed(**more)} == {None}
