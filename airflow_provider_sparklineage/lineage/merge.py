@@ -64,7 +64,11 @@ from airflow_provider_sparklineage.lineage.dataset import (
 from airflow_provider_sparklineage.lineage.gaps import gaps
 from airflow_provider_sparklineage.lineage.ledger import Ledgers
 from airflow_provider_sparklineage.lineage.observed.accesses import UnknownPartitionsError
-from airflow_provider_sparklineage.lineage.subset_report import SubsetReport
+from airflow_provider_sparklineage.lineage.subset_report import (
+    NOT_OBSERVED,
+    SubsetReport,
+    inexact,
+)
 from airflow_provider_sparklineage.model import representation
 from airflow_provider_sparklineage.model.allowance import UNLIMITED, Allowance, Stage, cut_short
 from airflow_provider_sparklineage.model.datasets import DatasetName, is_files
@@ -171,7 +175,7 @@ def merge(
         tuple(sorted(read, key=lambda d: d.name)),
         tuple(written),
         application,
-        tuple(degradations),
+        tuple(dict.fromkeys(degradations)),
         maintenance=maintenance,
     )
 
@@ -256,7 +260,8 @@ def _graded(
 
     :param side: READ if the datasets are inputs, WRITE if they are outputs
     :param ledgers: the ledgers, which have the accesses
-    :return: the datasets by name; and for each dataset with unknown partitions, a degradation
+    :return: the datasets by name; and a degradation for each dataset with partitions that are
+        unknown, or known by the listener's locations only though there was an observer
     """
     found, unknown = {}, {}
     work = partial(ledgers.allowance.work, Stage.MERGING)
@@ -270,6 +275,8 @@ def _graded(
                 why = str(reason)
         elif ledgers.has_observer and is_files(name):
             why = f"not all {_ACCESSES[side]} of it were observed"
+            if ledger.locations(side) is not None:
+                unknown[name], why = inexact(name, side, NOT_OBSERVED), ""
         found[name] = replace(
             with_witness(dataset, Witness.OBSERVER if ledger.observed.has(side) else None),
             locations=ledger.locations(side),

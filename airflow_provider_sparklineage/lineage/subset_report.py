@@ -11,7 +11,7 @@ from airflow_provider_sparklineage.expectations import Expectation, Kind, Side
 from airflow_provider_sparklineage.lineage.partitions import comparison, selection
 from airflow_provider_sparklineage.lineage.partitions.expected import Expectations
 from airflow_provider_sparklineage.model.allowance import UNLIMITED, Allowance, SpentError, Stage
-from airflow_provider_sparklineage.model.datasets import DatasetName
+from airflow_provider_sparklineage.model.datasets import DatasetName, is_database
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
 
@@ -25,6 +25,24 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.model.subset import Condition
 
 _HOW = {Side.READ: "read", Side.WRITE: "written"}
+
+
+NOT_OBSERVED = (
+    "they are those of the locations that the listener reports, because they were not observed"
+)
+
+
+def inexact(name: DatasetName, side: Side, why: str) -> Degradation:
+    """Report that the partitions which the event names, or which were compared, are uncertain.
+
+    :param name: the dataset that was accessed
+    :param why: the reason, as a clause
+    """
+    text = (
+        f"Which partitions of {name} were {_HOW[side]} is not certain: {why}. "
+        "A mismatch of them fails no task."
+    )
+    return Degradation(DegradationCode.PARTITIONS_INEXACT, text, name, side=side)
 
 
 _LOCATING = 10
@@ -113,7 +131,15 @@ class SubsetReport:
         self._note_inexact(dataset, side, check.status)
         if not self._is_whole:
             check = check.of_a_part()
-        return replace(dataset, expected=expected, selected=subset, check=check)
+        # Spark knows no partitions of a database's table, so there are none to be observed.
+        is_whole = side is Side.WRITE and is_database(dataset.name) and expected is None
+        return replace(
+            dataset,
+            expected=expected,
+            selected=subset,
+            check=check,
+            observed=dataset.observed or (is_whole and subset.condition is None),
+        )
 
     def _accessed(
         self, dataset: LineageDataset, static: frozenset[Partition] | None
@@ -187,18 +213,10 @@ class SubsetReport:
             comparison.PartitionStatus.UNDECLARED,
             comparison.PartitionStatus.UNOBSERVED,
         ):
-            why = (
-                "they are those of the locations that the listener reports, because they were not "
-                "observed"
-            )
+            why = NOT_OBSERVED
         else:
             return
-        text = (
-            f"Which partitions of {dataset.name} were {_HOW[side]} is not certain: {why}. "
-            "A mismatch of them fails no task."
-        )
-        code = DegradationCode.PARTITIONS_INEXACT
-        self._degradations.append(Degradation(code, text, dataset.name, side=side))
+        self._degradations.append(inexact(dataset.name, side, why))
 
     def at_risk(
         self, name: DatasetName, links: Collection[DatasetName], locations: Iterable[str]

@@ -7,11 +7,12 @@ the others become an action of their own, which is merged like any other. Policy
 
 - A read is covered if an action that overlaps the query in time has the dataset among its inputs; a
   write is covered if such an action has the dataset among its outputs, and is not known to be that
-  of another query that wrote the dataset. RDD jobs cover nothing: they are not queries.
+  of another query that wrote the dataset. RDD jobs cover no reads: they are not queries.
 - A command may have no write in its own record: commands of Delta write in queries below them. Such
   a command has written its target if a commit of the target falls into the time of the command, or
   if no commits of the target are known.
-- The inputs of a hidden write are the datasets that its query and the leaves of its plan read.
+- The inputs of a hidden write are the datasets that its query and the leaves of its plan read, or
+  the inputs of the RDD jobs that began during the write, if it is one of RDD code.
   Writes of the same dataset during a hidden write are parts of that write.
 - Equal reads without a write between them are one action: 100,000 counts in a loop become one.
 - An action that the listener reports only by its end gets the start of the query that ends at the
@@ -136,6 +137,8 @@ class _Making:
         self._queries = [query for query in seen.queries if query.is_query]
         self._commits = [query for query in seen.queries if query.is_commit]
         self._datasets = _Datasets(actions, self._queries)
+        of_rdds = (a for a in actions if a.job_type == "RDD_JOB" and not a.outputs)
+        self._jobs = Timeline((a.started, a.started, a) for a in of_rdds)
         self._room = Limit.DATASETS - sum(len(a.inputs) + len(a.outputs) for a in actions)
         self._numbers = count()
         self.actions: list[Action] = []
@@ -199,6 +202,9 @@ class _Making:
             leaves = query.command.relations if query.command else ()
             names = (place.bound for place in leaves if place.bound is not None)
             inputs |= dict.fromkeys(name for name in names if name not in inputs)
+        if any(one.record.node == "RDD" for one in query.writes):
+            jobs = self._jobs.during(*query.span)
+            inputs |= {d.name: d.locations for job in jobs for d in job.inputs}
         command = query.command.record if query.command else None
         outputs = self._datasets.written(write.modes, command)
         made = self._add(query, write.span, query.state, self._datasets.read(inputs), outputs)
@@ -343,7 +349,8 @@ class _Spans:
             times.sort()
         spans = [(_span(a), a) for a in actions if a.job_type != "RDD_JOB"]
         self._read = timelines((d.name, span, a) for span, a in spans for d in a.inputs)
-        self._written = timelines((d.name, span, a) for span, a in spans for d in a.outputs)
+        writing = ((_span(a), a) for a in actions if a.outputs)
+        self._written = timelines((d.name, span, a) for span, a in writing for d in a.outputs)
         self._every = Timeline((*span, a) for span, a in spans)
 
     def have_read(self, name: DatasetName, span: Span) -> bool:

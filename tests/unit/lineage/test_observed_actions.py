@@ -278,6 +278,28 @@ def test_an_action_that_is_reported_by_its_end_has_the_begin_of_its_query(action
     assert [(begin, end) for begin, end, *_ in found] == [(started, 3)]
 
 
+def saved(started, ended, path="out"):
+    return query(started, ended, writes=[put(f"file:/lake/{path}", "create", node="RDD")])
+
+
+def test_what_rdd_code_saves_is_made_of_what_its_jobs_read():
+    """The listener reports the start of such a job, and neither its output nor its end."""
+    jobs = [
+        reported(1.5, None, ["before"], job_type="RDD_JOB"),
+        reported(2.1, None, ["text"], job_type="RDD_JOB"),
+        reported(3.5, None, ["after"], job_type="RDD_JOB"),
+        reported(2.2, 2.5, ["other"]),
+    ]
+    done = witnessed(jobs, [saved(2, 3)])
+    [made] = [action for action in done.actions if action.witness is Witness.OBSERVER]
+    assert (names(made.inputs), names(made.outputs)) == ("text", "out")
+
+
+def test_what_rdd_code_saves_is_the_job_of_the_listener_that_reports_it():
+    job = reported(2.1, 2.9, ["text"], ["out"], job_type="RDD_JOB")
+    assert witnessed([job], [saved(2, 3)]).actions == (job,)
+
+
 def test_an_application_of_which_all_is_reported_stays_the_same():
     application = SparkApplication("run", "ns", "app", (reported(1, 2, ["rates"]),))
     seen = Observed.of(application, decoded([query(1, 2, "rates")]))

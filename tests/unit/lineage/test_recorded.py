@@ -18,6 +18,7 @@ from airflow_provider_sparklineage.lineage.application.accumulation import Actio
 from airflow_provider_sparklineage.lineage.application.repairs import repaired
 from airflow_provider_sparklineage.lineage.bundle import task_lineage
 from airflow_provider_sparklineage.lineage.merge import Outcome, merge
+from airflow_provider_sparklineage.model.datasets import is_database
 from airflow_provider_sparklineage.spark.capture.event_files import open_bundle
 from tests.conftest import GOLDEN, golden
 from tests.openlineage_spec import validate_event
@@ -353,3 +354,9 @@ def test_events_of_another_application_are_counted_and_left(recorded):
         other = accumulate(bundle.events(), "00000000-0000-0000-0000-000000000000")
     assert (other.actions, other.events) == ((), 0)
     assert other.foreign_events == application.events
+
+
+@pytest.mark.parametrize("case", ["jdbc_tables", "jdbc_urls"])
+def test_a_table_of_a_database_is_written_without_partitions(recorded, case):
+    written = [d for d in recorded(case).lineage.outputs if is_database(d.name)]
+    assert {str(dataset.accessed) for dataset in written} == {"all"}

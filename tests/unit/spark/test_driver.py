@@ -206,6 +206,7 @@ def test_a_job_without_a_session_is_observed_from_its_context_on(observer, tmp_p
     from sparklineage_observer import attaching
 
     monkeypatch.setattr(attaching, "_wrap_streams", lambda _: None)
+    monkeypatch.setattr(attaching, "_wrap_saves", lambda _: None)
     file = tmp_path / "observations.ndjson"
     context = MagicMock()
     context._jsc.getConf.return_value.get = {"spark.sparklineage.observations": str(file)}.get
@@ -1075,6 +1076,7 @@ def test_each_application_has_an_observer_of_its_own(observer, pyspark_double, m
 
     monkeypatch.setattr(observers, "Observer", Watching)
     monkeypatch.setattr(attaching, "_wrap_streams", lambda _: None)
+    monkeypatch.setattr(attaching, "_wrap_saves", lambda _: None)
     context = SimpleNamespace(_jvm=None, _jsc=None)
     for name in ("first", "second"):
         settings = {f"spark.sparklineage.{key}": name for key in ("observations", "tag")}

@@ -16,6 +16,7 @@ URL.
 :mod:`.relations`   finds the paths and tables that a leaf of a logical plan reads, and the tables
                     of a query that is answered from statistics
 :mod:`.streams`     records the batches of streams, and the partitions that they wrote into files
+:mod:`.saves`       records the folders that RDD code writes by Hadoop's output formats
 :mod:`.file_writes` finds the partitions that a write command wrote, by listing and checking
 :mod:`.iceberg`     finds the partitions that this application's snapshots wrote and removed
 :mod:`.delta`       finds the partitions that this application's commits wrote and removed

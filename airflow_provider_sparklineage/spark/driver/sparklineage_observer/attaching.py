@@ -368,6 +368,7 @@ def _begin(context):
     limits = conf.get("spark.sparklineage.limits", "")
     observer = attached.observer = Observer(file, tag, limits)
     _wrap_streams(observer)
+    _wrap_saves(observer)
     if attached.delivered_from:
         from sparklineage_observer import delivery
 
@@ -420,6 +421,16 @@ def _wrap_streams(observer):
             observer.failed("stream", error)
 
     _wrap_init(DataStreamWriter, listen)
+
+
+def _wrap_saves(observer):
+    """Record what RDD code saves; see :mod:`.saves`.
+
+    :param observer: the :class:`.observer.Observer` that records the writes
+    """
+    from sparklineage_observer import saves
+
+    saves.wrap(sys.modules["pyspark"].RDD, attached.replacements.replace, observer)
 
 
 class _Listener:
