@@ -21,6 +21,7 @@ import random
 import threading
 import types
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 import attrs
@@ -764,11 +765,8 @@ def in_a_thread(r):
     def wrap(execute):
         @functools.wraps(execute)
         def run(self, context):
-            results = []
-            thread = threading.Thread(target=lambda: results.append(execute(self, context)))
-            thread.start()
-            thread.join()
-            return results
+            with ThreadPoolExecutor(1) as pool:
+                return pool.submit(execute, self, context).result()
 
         return run
 
@@ -818,7 +816,7 @@ def reduced(r):
 # --- running --------------------------------------------------------------------------------------
 
 
-MAPPED = ["direct", "direct", "direct", "mapped", "kwargs", "deep", "twice", "group"]
+WAYS = ["direct", "direct", "mapped", "kwargs", "deep", "twice", "group", "late"]
 
 
 @pytest.fixture
@@ -847,27 +845,36 @@ def outcome(monkeypatch, context, execute, adopt):
         for change in recipe.of_task:
             change(task)
         reason = adopting.decide(task, task_rules.ADOPT_ALL).reason
-        if is_adopted and reason == "adopted":
+        adopts = is_adopted and reason == "adopted"
+        if adopts and way != "late":
             adopting.adopt(task)
         if way == "deep":
             [task] = copy.deepcopy(dag).tasks
         serialised = str(DagSerialization.to_dict(dag)["dag"]["tasks"][0]["__var"]["task_type"])
         values = {**context, "ds": "2024-05-06", "dag": dag, "params": {}, "macros": None}
-        results = [ran(task, execute, {**values}) for _ in range(2 if way == "twice" else 1)]
+        late = adopts and way == "late"
+        times = range(2 if way == "twice" else 1)
+        results = [ran(task, execute, {**values}, late=late) for _ in times]
         state = {k: v for k, v in vars(cls).items() if isinstance(v, int | str | list)}
         return reason, [serialised, results, recipe.diary, [*submitted], state]
 
     return run
 
 
-def ran(task, execute, values):
-    """Run a task as the task runner does; give its result, and what the task has become."""
+def ran(task, execute, values, *, late):
+    """Run a task as the task runner does; give its result, and what the task has become.
+
+    :param late: whether it is adopted when it has been rendered, as by the listener
+    """
     try:
         if task.is_mapped:
             task = task.unmap({"application_args": ["a", "{{ ds }}"]})
         values["task"] = task
         prepared = values["task"] = task.prepare_for_execution()
         prepared.render_template_fields(values)
+        if late:
+            adopting.adopt(prepared)
+            prepared.follow_rendering({}, values, values["dag"].get_template_env())
         prepared.pre_execute(values)
         result = execute(prepared, values)
         prepared.post_execute(values, result)
@@ -895,7 +902,7 @@ def dag_of(cls, way):
 
 def chosen_of(seed):
     rng = random.Random(f"of {seed}")
-    return rng.sample(FEATURES, rng.randint(1, 4)), rng.choice(MAPPED)
+    return rng.sample(FEATURES, rng.randint(1, 4)), rng.choice(WAYS)
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
