@@ -141,6 +141,21 @@ def test_a_file_that_reaches_its_limit_ends_with_a_line_that_reports_it(observer
     assert oct(file.stat().st_mode & 0o777) == "0o600"
 
 
+def test_a_pipe_in_the_place_of_the_file_does_not_hold_the_job(observer, tmp_path):
+    from sparklineage_observer.records import Limits, Records
+
+    file = tmp_path / "observations.ndjson"
+    os.mkfifo(file)
+    records = Records(str(file), Limits(""))
+    writing = threading.Thread(target=records.write, args=({"kind": "query"},), daemon=True)
+    writing.start()
+    writing.join(5)
+    assert not writing.is_alive()
+    file.unlink()
+    records.write({"kind": "query"})
+    assert "1 record(s) could not be written" in file.read_text()
+
+
 def test_a_full_disk_costs_the_records_that_did_not_fit_and_is_reported_by_the_next(
     observer, tmp_path, monkeypatch
 ):

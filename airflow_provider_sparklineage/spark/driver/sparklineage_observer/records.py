@@ -327,7 +327,9 @@ class Records:
             line = _line({"error": error}) + line
         if self._is_torn:  # ends the half line before, which would otherwise spoil this line, too
             line = b"\n" + line
-        handle = os.open(self._file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        # O_NONBLOCK: if a pipe is in the place of the file, the job would wait for its reader.
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK
+        handle = os.open(self._file, flags, 0o600)
         try:
             written = os.write(handle, line)
         finally:
