@@ -209,7 +209,9 @@ class Jvm:
 # the listener was removed. So this class reports both to the listener.
 
 
-_DRAIN_MS = 10_000
+_DRAIN_MS = 600_000
+"""The time for Spark's last events. It is long, because the task waits only for its own
+``collect_timeout``, and declares that something may be missing if this takes longer."""
 
 
 class LateListener:

@@ -13,6 +13,7 @@ import sys
 import threading
 import zipfile
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import jsonschema
 import pytest
@@ -777,6 +778,17 @@ def test_looks_that_work_use_up_the_time_for_all(machine, tmp_path):
         look()
     kinds = [line["kind"] for line in lines()]
     assert kinds == ["query"] * 13 + ["cut"]
+
+
+def test_a_late_listener_waits_for_the_last_events_as_long_as_its_task_does():
+    from airflow_provider_sparklineage.spark.in_process import LateListener
+
+    context = Mock()
+    context.isStopped.return_value = False
+    LateListener(Mock(), context, None).end()
+    [(wait_ms,), _] = context.listenerBus().waitUntilEmpty.call_args
+    assert wait_ms > 300_000, "its own limit would lose events without a word"
+    assert context.removeSparkListener.called
 
 
 class Bus:
