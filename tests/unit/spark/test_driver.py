@@ -787,7 +787,7 @@ def test_a_late_listener_waits_for_the_last_events_as_long_as_its_task_does():
     context.isStopped.return_value = False
     LateListener(Mock(), context, None).end()
     [(wait_ms,), _] = context.listenerBus().waitUntilEmpty.call_args
-    assert wait_ms > 300_000, "its own limit would lose events without a word"
+    assert wait_ms > 300_000, "its own limit would lose events silently"
     assert context.removeSparkListener.called
 
 
