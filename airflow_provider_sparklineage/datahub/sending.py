@@ -380,11 +380,13 @@ class Gms:
             where = _host_of(response.headers.get("Location") or "")
             return self._answer(Kind.USELESS, f"{self._server.url} sends on to {where} ({status})")
         document = _json_object(response, content)
-        if response.ok:
-            if document is not None:
+        if 200 <= status < 300:
+            if document is None:
+                why = f"what answers at {self._server.url} is not GMS: its answer is no JSON"
+                return self._answer(Kind.USELESS, why)
+            status = _status_inside(document)
+            if not status:
                 return Answer(Kind.STORED)
-            why = f"what answers at {self._server.url} is not GMS: its answer is no JSON"
-            return self._answer(Kind.USELESS, why)
         text = str((document or {}).get("message") or response.reason)
         answer = self._answer(_KINDS_BY_STATUS.get(status, Kind.USELESS), f"{status} {text}")
         if status == 403:
@@ -395,8 +397,11 @@ class Gms:
     def _broken(self, error: Exception) -> Answer:
         """Make an answer from an exception; most exceptions are errors of the connection."""
         import requests
+        import urllib3
 
-        is_final = isinstance(error, (requests.exceptions.SSLError, requests.exceptions.InvalidURL))
+        errors = requests.exceptions
+        of_url = errors.InvalidURL, errors.InvalidSchema, urllib3.exceptions.LocationParseError
+        is_final = isinstance(error, (errors.SSLError, *of_url))
         if isinstance(error, ValueError) and not is_final:
             # A header is invalid. The exception's text would show all of it, with secrets.
             why = "the token, or one of the headers, cannot be sent as a header"
@@ -472,7 +477,8 @@ def _connection_problem(error: Exception) -> str:
 _CONNECTION_PROBLEMS = (
     ("WRONG_VERSION_NUMBER|UNKNOWN_PROTOCOL|RECORD_LAYER", "does not speak TLS"),
     ("CERTIFICATE_VERIFY_FAILED", "has a certificate that is not trusted here"),
-    ("NameResolution|Name or service not known|getaddrinfo", "has a host without an IP address"),
+    ("NameResolution|Name or service not known|getaddrinfo|label empty",
+     "has a host without an IP address"),
     ("Unable to connect to proxy|ProxyError", "is behind a proxy that does not answer"),
     ("refused", "is where nothing listens"),
     ("RemoteDisconnected|reset by peer|IncompleteRead|broken pipe|BadStatusLine|aborted",
@@ -489,6 +495,13 @@ _KINDS_BY_STATUS = {
 
 Any other status is ``USELESS``: at 401 or 404 the token or the URL is wrong for any request.
 """
+
+
+def _status_inside(document: Json) -> int:
+    """Give the status of an error that a gateway has put into an answer with status 200; else 0."""
+    status = document.get("status")
+    is_error = isinstance(status, int) and status >= 400
+    return status if is_error and "value" not in document else 0  # type: ignore[return-value]
 
 
 def _json_object(response: Response, content: bytes) -> dict[str, Any] | None:

@@ -265,6 +265,8 @@ def test_what_was_stored_before_is_named():
         (Scripted(404), "404 scripted"),
         (Scripted(200, HTML, (("Content-Type", "text/html"),)), "is not GMS"),
         (Scripted(200, "{", (("Content-Type", JSON),)), "is not GMS"),
+        (Scripted(200, '{"status": 401, "message": "no"}'), "401 no"),
+        (Scripted(999), "999 scripted"),
         (
             Scripted(302, headers=(("Location", "http://elsewhere/login?ticket=hunter2"),)),
             r"sends on to http://elsewhere \(30",
@@ -474,6 +476,17 @@ def test_an_answer_that_a_proxy_has_compressed_is_read():
 def test_an_answer_that_cannot_be_read_is_not_that_of_gms(answer):
     with serving_gms(always=answer) as server, refusing("is not GMS"):
         send(server, statuses(1))
+
+
+def test_a_host_or_proxy_that_cannot_be_is_not_taken_for_a_header(monkeypatch):
+    server = SimpleNamespace(url=f"http://{'a' * 70}.invalid")
+    with refusing("has a host without an IP address"):
+        send(server, statuses(1), timeout=1)
+    monkeypatch.setenv("HTTP_PROXY", "socks5://me:hunter2@127.0.0.1:1")
+    monkeypatch.setenv("http_proxy", "socks5://me:hunter2@127.0.0.1:1")
+    with refusing("Missing dependencies for SOCKS support|is behind a proxy") as raised:
+        send(SimpleNamespace(url="http://gms.invalid"), statuses(1), timeout=1)
+    assert "hunter2" not in str(raised.value)
 
 
 def test_a_token_that_is_no_header_is_not_in_the_message():
