@@ -20,7 +20,7 @@ from airflow.providers.openlineage.plugins.adapter import OpenLineageAdapter
 from airflow_provider_sparklineage.cli import commands
 from airflow_provider_sparklineage.event import sending
 from airflow_provider_sparklineage.event.archive import archive_of
-from airflow_provider_sparklineage.history.store import Folder, Lock, Remote, local_path
+from airflow_provider_sparklineage.history.store import Folder, Lock, Remote
 from airflow_provider_sparklineage.hooks import sources
 from airflow_provider_sparklineage.model import exceptions
 from airflow_provider_sparklineage.operators.masking import masked_message, redacted
@@ -343,11 +343,11 @@ def alone(archive: Archive, wait_s: float | None = None) -> Iterator[None]:
         same; None refuses them at once
     :raise ArchiveError: if another process holds the lock, and ``wait_s`` is None
     """
-    path = local_path(archive.url)
-    if path is not None and not path.is_dir():
-        yield  # nobody has an event of it to send
+    folder = archive.folder
+    if folder is not None and not folder.is_dir():
+        yield  # it has no events to send
         return
-    files: Files = Remote(archive.url) if path is None else Folder(path)
+    files: Files = Remote(archive.url) if folder is None else Folder(folder)
     lock = Lock(files, partial(datetime.now, UTC), _LOCK, _is_sending)
     problem = _taken(lock, archive, time.monotonic() + (wait_s or 0.0))
     if problem is not None:

@@ -311,6 +311,11 @@ class Archive(Frozen, frozen=True):
         """
         return self.url.startswith(("file://", "local://"))
 
+    @property
+    def folder(self) -> Path | None:
+        """The archive's folder on this machine; None if it is in an object store."""
+        return Path(self.url.partition("://")[2]) if self.has_marks else None
+
     def unsent(self) -> list[Entry]:
         """List the events that are known not to have been sent; [] in an archive without marks.
 

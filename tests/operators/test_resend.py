@@ -16,6 +16,7 @@ from airflow.providers.openlineage.plugins.listener import get_openlineage_liste
 
 from airflow_provider_sparklineage import cli
 from airflow_provider_sparklineage.cli import sender
+from airflow_provider_sparklineage.event.archive import Archive
 from airflow_provider_sparklineage.event.document import Written
 from airflow_provider_sparklineage.history.store import Folder, Owner
 from airflow_provider_sparklineage.spark.capture.bundle import TaskIdentity
@@ -376,6 +377,13 @@ def test_a_lock_that_a_killed_process_has_left_is_taken_over(backend, archive, k
     Folder(archive._store().root).write(sender._LOCK, msgspec.json.encode(owner))
     assert resend()[0] == 0
     assert sent(backend) == pair(event)
+
+
+@pytest.mark.parametrize("name", ["a b", "a%20b", "a#b", "a?b"])
+def test_an_archive_with_an_odd_path_has_a_lock_too(tmp_path, name):
+    (tmp_path / name).mkdir()
+    with sender.alone(Archive(f"file://{tmp_path / name}")):
+        assert (tmp_path / name / sender._LOCK).is_file()
 
 
 @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir], ids=["pipe", "folder"])
