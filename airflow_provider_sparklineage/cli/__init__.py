@@ -98,6 +98,8 @@ def _fix_of_machine(error: Exception) -> str:
     """Give the remedy for an error of the machine or its installation; empty for other errors."""
     if isinstance(error, OSError):
         return bounded.remedy(error)
+    if any(one.__module__ == "sqlalchemy.exc" for one in type(error).__mro__):
+        return "Airflow's database does not give that; `airflow db check` tries it."
     if isinstance(error, MemoryError):
         return "Run it where there is more memory, or on fewer events at once."
     is_ours = str(getattr(error, "name", None)).startswith("airflow_provider_sparklineage")

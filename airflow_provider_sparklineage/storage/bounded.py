@@ -110,7 +110,9 @@ def reason(error: BaseException, seconds: float = 0) -> str:
     if isinstance(error, OutOfTimeError):
         return f"no answer within {seconds:.3g} s"
     text = str(error) if isinstance(error, StoreError) else f"{type(error).__name__}: {error}"
-    text = " ".join(text.partition("\n\nLINE ")[0].split())  # DuckDB adds the line of the query
+    for query in ("\n\nLINE ", "\n[SQL: "):  # added by DuckDB, and by SQLAlchemy
+        text = text.partition(query)[0]
+    text = " ".join(text.split())
     # The text is scrubbed before it is truncated, because half of a secret is not recognised.
     return truncated(scrub(text), _LONGEST_REASON)
 

@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from sqlalchemy.exc import OperationalError
 
 from airflow_provider_sparklineage.history.store import Store
 from airflow_provider_sparklineage.model.rule_files import open_regular
@@ -283,6 +284,29 @@ def test_a_package_that_is_missing_is_reported(tmp_path, missing, argv):
     assert done.returncode == 1
     assert missing in line
     assert line.endswith("pip install airflow-provider-sparklineage brings all that it needs.")
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (
+            OperationalError("SELECT 1", {}, Exception("connection refused")),
+            "OperationalError: (builtins.Exception) connection refused. Airflow's database does "
+            "not give that; `airflow db check` tries it.",
+        ),
+        (
+            MemoryError("2 GB"),
+            "MemoryError: 2 GB. Run it where there is more memory, or on fewer events at once.",
+        ),
+    ],
+    ids=["database", "memory"],
+)
+def test_what_the_machine_lacks_is_reported(run, monkeypatch, error, reason):
+    def failing(*_args, **_kwargs):
+        raise error
+
+    monkeypatch.setattr("airflow_provider_sparklineage.cli.events.events_of", failing)
+    assert advice(run("show", STAGING), 1) == f"sparklineage: {reason}"
 
 
 def test_an_interruption_is_no_traceback(run, monkeypatch):
