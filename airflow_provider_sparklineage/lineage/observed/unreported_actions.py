@@ -95,18 +95,22 @@ def with_unreported_actions(seen: Observed) -> Observed:
 def with_starts(seen: Observed) -> Observed:
     """Set the start of each action that is reported only by its end to the start of its query.
 
-    The query is one that ends at the same time, and reads or writes the same dataset.
+    The query is one that ends at the same time, and reads or writes the same dataset. An action
+    inside of a stream's batch is a step of the batch, which goes on after the action has ended.
     """
     ends = Timeline((query.ended, query.ended, query) for query in seen.queries if query.is_query)
+    streamed = (query for query in seen.queries if query.record.function == "stream")
+    batches = Timeline((*query.span, query) for query in streamed)
 
     def start(action: Action) -> datetime:
         if action.started != action.ended:
             return action.started
         inputs = {dataset.name for dataset in action.inputs}
         outputs = {dataset.name for dataset in action.outputs}
+        around = batches.during(action.ended, action.ended) if action.is_stream else []
         starts = (
             query.started
-            for query in ends.during(action.ended, action.ended)
+            for query in (*ends.during(action.ended, action.ended), *around)
             if query.target in outputs
             or outputs & query.modes.keys()
             or (not outputs and inputs & query.inputs.keys())

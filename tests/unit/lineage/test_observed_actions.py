@@ -278,6 +278,15 @@ def test_an_action_that_is_reported_by_its_end_has_the_begin_of_its_query(action
     assert [(begin, end) for begin, end, *_ in found] == [(started, 3)]
 
 
+@pytest.mark.parametrize(("is_stream", "started"), [(True, 1), (False, 2.5)])
+def test_a_step_of_a_batch_that_is_reported_by_its_end_begins_with_the_batch(is_stream, started):
+    """Or a commit between the begin of the batch and the end of the step is of no action."""
+    action = reported(2.5, 2.5, ["a"], ["b"], is_stream=is_stream)
+    batch = query(1, 3, "a", function="stream", command=command("b", "DeltaSink"))
+    [done] = witnessed([action], [batch]).actions
+    assert done.started == at(started)
+
+
 def saved(started, ended, path="out"):
     return query(started, ended, writes=[put(f"file:/lake/{path}", "create", node="RDD")])
 

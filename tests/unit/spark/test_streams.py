@@ -68,6 +68,14 @@ def test_a_batch_has_the_times_that_spark_reports(looked):
     assert (record["query"], record["function"]) == (7, "stream")
 
 
+def test_a_batch_of_spark_3_takes_as_long_as_its_trigger(looked):
+    looked.streams.started("run", query(3))
+    steps = {"addBatch": 300, "triggerExecution": 400}
+    looked.streams.progressed(progress(3, batchDuration=None, durationMs=steps))
+    [record] = looked.records
+    assert record["ended"] - record["started"] == 400
+
+
 def test_of_a_batch_whose_plan_is_gone_the_partitions_are_unknown(looked):
     looked.streams.started("run", query(4))
     looked.streams.progressed(progress(3, f"FileStreamSource[{SOURCE}]"))

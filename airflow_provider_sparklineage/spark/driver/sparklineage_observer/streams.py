@@ -175,7 +175,9 @@ class Streams:
 
     def _batch(self, stream, progress):
         started = _milliseconds(progress["timestamp"])
-        ended = started + (progress.get("batchDuration") or 0)
+        # Spark 3.5 reports the duration only among those of the steps.
+        steps = progress["durationMs"]
+        ended = started + (progress.get("batchDuration") or steps.get("triggerExecution") or 0)
         batch = stream.batch = progress["batchId"]
         stream.ended = ended
         execution = stream.query.lastExecution()
