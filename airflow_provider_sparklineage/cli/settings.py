@@ -20,9 +20,10 @@ if TYPE_CHECKING:
 
 def show_settings(args: argparse.Namespace) -> int:
     """Print all settings; return 1 if one of them cannot be read, else 0."""
-    connection = sources.connection(args.conn_id)
-    values = option_values(*sources.for_settings(connection))
-    rows = [_row(value) for value in values.values()]
+    with commands.logging_to_stderr():  # Airflow logs e.g. an extra that is no JSON
+        connection = sources.connection(args.conn_id)
+        values = option_values(*sources.for_settings(connection))
+        rows = [_row(value) for value in values.values()]
     if args.json:
         commands.say_json(rows)
     else:

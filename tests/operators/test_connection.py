@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import traceback
 import uuid
 from configparser import InterpolationSyntaxError
@@ -353,6 +354,17 @@ def test_settings_of_a_connection_that_is_not_there(capsys):
     code, _, err = settings_command(capsys, "--conn-id", "other")
     assert code == 1
     assert "There is no connection other" in err
+
+
+def test_what_airflow_logs_is_not_among_the_settings(capfd, monkeypatch):
+    def logged(_conn_id):
+        os.write(1, b"Failed to deserialize extra\n")
+
+    monkeypatch.setattr("airflow_provider_sparklineage.hooks.sources.connection", logged)
+    code, out, err = settings_command(capfd, "--json")
+    assert code == 0
+    assert json.loads(out)
+    assert "Failed to deserialize extra" in err
 
 
 # --- the form ---------------------------------------------------------------------------------
