@@ -321,6 +321,7 @@ def test_a_folder_with_files_of_somebody_else_is_not_ours(store, name):
         "00001-1700000000001-0123abcd/events-00002.ndjson.part",
         "00001-1700000000001-0123abcd/.events-00001.ndjson.crc",
         "00001-1700000000001-0123abcd/observations-123456.ndjson",
+        "00001-1700000000001-0123abcd/events-00001-00064.ndjson",
         "00001-1700000000001-0123abcd/end.json",
     ],
 )
