@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 import stat
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -108,7 +107,7 @@ def test_nothing_stays_of_what_could_not_be_written(archive, root, monkeypatch):
     def fails(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(shutil, "move", fails)
+    monkeypatch.setattr(Path, "replace", fails)
     with pytest.raises(ArchiveError, match="No space left"):
         archive.write(TASK, Written(event("second")))
     assert files(root) == [FILE]
