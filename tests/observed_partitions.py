@@ -80,11 +80,13 @@ def lost(observations: Path, event: Json) -> list[str]:
 
 def observed(records: Iterable[Json]) -> Iterator[Observed]:
     """Give all partitions that records name."""
+    records = list(records)
+    maintained = {one["path"] for record in records for one in record.get("maintenance", ())}
     for record in records:
         # The record of a clone has the times of the commit only.
         started = record.get("started") or record.get("writes", [{}])[0].get("time")
         for read in record.get("reads", ()):
-            if not read.get("inference") and not read.get("not_data"):
+            if _has_read(read, maintained):
                 layouts = read.get("layouts")
                 bare = [{"base": root} for root in read.get("roots") or ()]
                 for layout in bare if layouts is None else layouts:
@@ -94,6 +96,15 @@ def observed(records: Iterable[Json]) -> Iterator[Observed]:
             if not write.get("skipped"):
                 for layout in write.get("layouts", ()):
                     yield from _partitions("write", write, layout, at)
+
+
+def _has_read(read: Json, maintained: set[str]) -> bool:
+    """Whether a read is one of data: no step of a command that maintains its table, and so on."""
+    is_step = read.get("index") == "TahoeBatchFileIndex"
+    roots = {root.removeprefix("file:") for root in read.get("roots") or ()}
+    if is_step and roots & {path.removeprefix("file:") for path in maintained}:
+        return False
+    return not read.get("inference") and not read.get("not_data")
 
 
 def _partitions(side: str, access: Json, layout: Json, at: int) -> Iterator[Observed]:

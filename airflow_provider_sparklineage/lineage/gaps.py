@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
+from airflow_provider_sparklineage.lineage.application.repairs import moves_table
 from airflow_provider_sparklineage.lineage.columns.edges import ColumnLineage, Edges, lists, mapped
 from airflow_provider_sparklineage.lineage.columns.reported import is_incomplete
 from airflow_provider_sparklineage.model import predicates
@@ -81,6 +82,7 @@ def gaps(
     :param allowance: when no time is left, no SQL is parsed to find reasons or hidden sources
     """
     name, lineage = dataset.name, dataset.columns
+    writes = [write for write in writes if not moves_table(write.action)]
     # A write without inputs may only have created the table that other writes filled.
     writes = [write for write in writes if write.action.inputs] or writes
     columns = dataset.column_names
@@ -88,8 +90,8 @@ def gaps(
     def writers(column: str) -> list[ColumnWrite]:
         return [write for write in writes if not write.leaves(column)]
 
-    if columns and not any(map(writers, columns)):
-        return  # rows were deleted, and no column set
+    if not writes or (columns and not any(map(writers, columns))):
+        return  # rows were deleted, or were there before, and no column set
     if lineage is None or not any(lineage.fields.values()):
         reasons = dict.fromkeys(_why_nothing(dataset, write) for write in writes)
         why = f": {'; '.join(r for r in reasons if r)}" if any(reasons) else ""

@@ -417,6 +417,24 @@ def only_defines(action: Action) -> bool:
     return not action.inputs and bool(_DEFINITION.fullmatch(action.label))
 
 
+MOVES = frozenset(
+    {
+        "restore",
+        "rollback_to_snapshot",
+        "rollback_to_timestamp",
+        "set_current_snapshot",
+        "cherrypick_snapshot",
+        "publish_changes",
+    }
+)
+"""Commands that move a table to another version, which is a write without columns."""
+
+
+def moves_table(action: Action) -> bool:
+    """Whether an action moved a table to another version: its rows were there before."""
+    return action.label in MOVES
+
+
 def _joined_write(outer: Action, inner: Action) -> Action:
     of_outer = {d.name: d for d in outer.outputs}
     outputs = []

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
         Span,
     )
     from airflow_provider_sparklineage.lineage.application.accumulation import Action
-    from airflow_provider_sparklineage.lineage.observed.binding import ObservedQuery
+    from airflow_provider_sparklineage.lineage.observed.binding import ObservedQuery, ObservedRead
     from airflow_provider_sparklineage.lineage.observed.places import DatasetIndex
     from airflow_provider_sparklineage.spark.capture.observations import ReadRecord
 
@@ -312,10 +312,14 @@ def with_true_datasets(seen: Observed) -> Observed:
     rewrites its files. A branch is a dataset of its own, and the others access no data of the user.
     For a table's changes the listener has a name of its own.
     """
+    seen = _without_steps(seen)
     named = {side: list(_named(seen, side)) for side in Side}
     if all(name == truth for of in named.values() for name, _, truth in of):
         return seen
-    truths = {side: timelines(of) for side, of in named.items()}
+    truths = {
+        side: timelines((name, of_query, (of_query, truth)) for name, of_query, truth in of)
+        for side, of in named.items()
+    }
 
     def corrected(action: Action) -> Action | None:
         span = _action_span(action)
@@ -331,6 +335,32 @@ def with_true_datasets(seen: Observed) -> Observed:
     return seen.with_actions(action for action in actions if action is not None)
 
 
+_BATCH = "TahoeBatchFileIndex"
+"""The index of the files that a command of Delta reads by itself."""
+
+
+def _without_steps(seen: Observed) -> Observed:
+    """Leave out the reads that a command of maintenance makes, as for the statistics of columns."""
+    commands = timelines(
+        (name, query.span, query.span) for query in seen.queries for name, _ in query.maintenance
+    )
+    if not commands:
+        return seen
+
+    def is_step(read: ObservedRead, query: ObservedQuery) -> bool:
+        if read.record.index != _BATCH:
+            return False
+        names = [place.dataset for place in read.places]
+        during = [commands[n].during(*query.span) if n in commands else [] for n in names]
+        return any(begun <= query.started for spans in during for begun, _ in spans)
+
+    queries = (
+        replace(q, reads=tuple(read for read in q.reads if not is_step(read, q)))
+        for q in seen.queries
+    )
+    return seen._replace(queries=tuple(queries))
+
+
 _Named = tuple[DatasetName, "Span", DatasetName | None]
 """A dataset that the listener may name for a query, the time of the query, and the dataset that was
 accessed; None if no data was."""
@@ -344,7 +374,7 @@ def _named(seen: Observed, side: Side) -> Iterator[_Named]:
         for write in query.writes if side is Side.WRITE else ():
             table = seen.datasets.named(_table_of(write.record.path, write.record.branch), None)
             for name in write.datasets:
-                yield (table or name) if write.record.branch else name, write.span, name
+                yield (table or name) if write.record.branch else name, query.span, name
         for read in query.reads if side is Side.READ else ():
             if not read.record.inference:
                 yield from _named_by(read.record, query.span, seen.datasets)
@@ -368,20 +398,24 @@ def _table_of(path: str, branch: str) -> str:
 
 def _renamed(
     datasets: tuple[ActionDataset, ...],
-    truths: Mapping[DatasetName, Timeline[DatasetName | None]],
+    truths: Mapping[DatasetName, Timeline[tuple[Span, DatasetName | None]]],
     span: Span,
 ) -> tuple[tuple[ActionDataset, ...], dict[DatasetName, DatasetName]]:
     """Give the datasets that an action accessed, and the new names by the old ones.
 
     :param datasets: the inputs or the outputs of the action, as the listener names them
-    :param truths: the datasets that queries accessed, by the names that the listener may have
+    :param truths: the time of each query and the dataset that it accessed, by the names that the
+        listener may have
     :param span: the time of the action
     """
     found: dict[DatasetName, ActionDataset] = {}
     moved: dict[DatasetName, DatasetName] = {}
     for dataset in datasets:
         name = dataset.name
-        true = set(truths[name].during(*span)) if name in truths else set()
+        near = truths[name].during(*span) if name in truths else []
+        # A query right before or after the action counts only if none is within its time.
+        within = [truth for of_query, truth in near if overlap(span, of_query)]
+        true = set(within or (truth for _, truth in near))
         if not true or name in true:
             found.setdefault(name, dataset)
             continue

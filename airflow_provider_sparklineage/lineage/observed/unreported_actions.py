@@ -41,6 +41,7 @@ from airflow_provider_sparklineage.lineage.application.accesses import (
     timelines,
 )
 from airflow_provider_sparklineage.lineage.application.accumulation import Action, ActionState
+from airflow_provider_sparklineage.lineage.application.repairs import MOVES
 from airflow_provider_sparklineage.model.allowance import Limit, Stage
 from airflow_provider_sparklineage.model.producer import facet
 from airflow_provider_sparklineage.model.terms import Witness
@@ -50,7 +51,11 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from airflow_provider_sparklineage.lineage.application.accesses import Span
-    from airflow_provider_sparklineage.lineage.observed.binding import Observed, ObservedQuery
+    from airflow_provider_sparklineage.lineage.observed.binding import (
+        Observed,
+        ObservedQuery,
+        ObservedRead,
+    )
     from airflow_provider_sparklineage.lineage.observed.places import Locations
     from airflow_provider_sparklineage.model.datasets import DatasetName
     from airflow_provider_sparklineage.spark.capture.observations import (
@@ -162,7 +167,8 @@ class _Making:
         if self._room < 0:
             self.left_out += 1
             return None
-        function = query.record.function
+        operations = (one.record.operation.lower() for one in query.writes)
+        function = next((o for o in operations if o in MOVES), query.record.function)
         made = Action(
             run_id=f"observed-{next(self._numbers):06}",
             job_name=f"{self._application.job_name}.{function or 'query'}",
@@ -211,6 +217,7 @@ class _Making:
             inputs |= {d.name: d.locations for job in jobs for d in job.inputs}
         command = query.command.record if query.command else None
         outputs = self._datasets.written(write.modes, command)
+        outputs = self._datasets.copied(outputs, query.reads)
         made = self._add(query, write.span, query.state, self._datasets.read(inputs), outputs)
         if made is not None:
             self.of_hidden_writes[id(query)] = made
@@ -453,6 +460,24 @@ class _Datasets:
             found.append(ActionDataset(name, facets, {}))
         return tuple(found)
 
+    def copied(
+        self, outputs: tuple[ActionDataset, ...], reads: Iterable[ObservedRead]
+    ) -> tuple[ActionDataset, ...]:
+        """Add columns to the outputs of a command that took over the rows of a dataset.
+
+        :param outputs: the outputs of the command
+        :param reads: its reads
+        """
+        for read in reads:
+            sources = [place.dataset for place in read.places if place.dataset is not None]
+            columns = read.record.schema
+            if read.record.copied and columns is not None and len(sources) == 1:
+                outputs = tuple(
+                    replace(o, facets={**o.facets, **_copied_columns(o.name, sources[0], columns)})
+                    for o in outputs
+                )
+        return outputs
+
     def _known(self, name: DatasetName) -> dict[str, msgspec.Raw]:
         return {k: v for k, v in self._reported.get(name, {}).items() if k not in _OF_ONE_ACTION}
 
@@ -479,6 +504,7 @@ def _change(mode: str, node: str) -> str:
 
 _SPEC = "https://openlineage.io/spec/facets"
 _SCHEMA = f"{_SPEC}/1-2-0/SchemaDatasetFacet.json#/$defs/SchemaDatasetFacet"
+_COLUMNS = f"{_SPEC}/1-2-0/ColumnLineageDatasetFacet.json#/$defs/ColumnLineageDatasetFacet"
 _DATA_SOURCE = f"{_SPEC}/1-0-1/DatasourceDatasetFacet.json#/$defs/DatasourceDatasetFacet"
 _LIFECYCLE = (
     f"{_SPEC}/1-0-1/LifecycleStateChangeDatasetFacet.json#/$defs/LifecycleStateChangeDatasetFacet"
@@ -505,6 +531,21 @@ def observed_facets(
         except RecursionError:  # types in a damaged record may be nested to any depth
             return facets
     return facets
+
+
+def _copied_columns(
+    name: DatasetName, source: DatasetName, schema: SchemaRecord
+) -> dict[str, msgspec.Raw]:
+    """Make the facets ``schema`` and ``columnLineage`` of a copy of a dataset."""
+    same = [{"type": "DIRECT", "subtype": "IDENTITY", "description": "", "masking": False}]
+    fields = {
+        column.name: {
+            "inputFields": [{**source._asdict(), "field": column.name, "transformations": same}]
+        }
+        for column in schema.fields
+    }
+    columns = msgspec.Raw(msgspec.json.encode(facet(_COLUMNS, fields=fields)))
+    return {**observed_facets(name, schema, ""), "columnLineage": columns}
 
 
 def _field(name: str, kind: Any) -> dict[str, Any]:

@@ -83,6 +83,10 @@ class ReadRecord(msgspec.Struct, frozen=True):
     which has a name of its own."""
     scan: str = ""
     """The class of an Iceberg scan."""
+    index: str = ""
+    """The class of the index of a scan of files."""
+    copied: bool = False
+    """Whether a command took over the rows as they were: the target has the same columns."""
     not_data: bool = False
     """Whether a metadata table was read, which has no data of the table in ``roots``."""
     cut: str = ""
@@ -109,6 +113,8 @@ class WriteRecord(msgspec.Struct, frozen=True):
     """Partitions that also hold files of other writers; None if the observer did not look."""
     skipped: bool = False
     """Whether nothing was written, because the target existed already."""
+    operation: str = ""
+    """The operation of a commit of Delta, or the procedure of Iceberg that moved a table."""
     branch: str = ""
     """The branch of an Iceberg table that was written; the places of the write are those of the
     branch, which has a name of its own."""

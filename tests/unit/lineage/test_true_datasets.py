@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_provider_sparklineage.lineage.application.accumulation import SparkApplication
+from airflow_provider_sparklineage.lineage.columns.edges import Column
 from airflow_provider_sparklineage.lineage.merge import merge
 from airflow_provider_sparklineage.lineage.observed.binding import Observed
 from airflow_provider_sparklineage.lineage.observed.corrections import corrected
@@ -12,6 +13,7 @@ from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.terms import Outcome
 from tests.unit.lineage.test_observed_actions import (
     command,
+    commit,
     commits,
     decoded,
     put,
@@ -103,8 +105,7 @@ def test_files_that_are_rewritten_are_maintenance_and_no_write():
 
 
 def test_a_clone_reads_its_source():
-    copied = put("file:/lake/copy", "create", time=1000)
-    copied["layouts"] = [{"base": "file:/lake/copy", "dimensions": [], "partitions": [[]]}]
+    copied = commit("copy", 1, "create")
     found = lineage([], [commits(copied) | {"reads": [scan("file:/lake/t")]}])
     assert (names(found.inputs), names(found.outputs)) == ({"t"}, {"copy"})
 
@@ -113,3 +114,32 @@ def test_the_plan_of_a_write_to_a_branch_belongs_to_the_branch():
     written = query(1, 2, writes=[write_of_branch()], command=command("t.branch_b", "AppendData"))
     found = lineage([reported(1, 2, outputs=["t"])], [written])
     assert names(found.outputs) == {"t.branch_b"}
+
+
+def test_a_clone_has_the_columns_of_its_source():
+    copied = commit("copy", 1, "create")
+    columns = {"fields": [{"name": "id", "type": "long"}]}
+    source = scan("file:/lake/t", copied=True, schema=columns)
+    [output] = lineage([], [commits(copied) | {"reads": [source]}]).outputs
+    assert output.column_names == ("id",)
+    assert set(output.columns.fields["id"]) == {Column(DatasetName("file", "/lake/t"), "id")}
+
+
+def test_a_move_to_another_version_lacks_no_columns():
+    moved = commit("t", 1, "rows", operation="RESTORE")
+    found = lineage([], [commits(moved)])
+    assert names(found.outputs) == {"t"}
+    assert found.degradations == ()
+
+
+def test_a_read_for_a_command_of_maintenance_is_a_step_of_it():
+    step = query(1.1, 1.2, scan("file:/lake/t", index="TahoeBatchFileIndex"))
+    done = query(1, 2, maintenance=[{"path": "file:/lake/t", "operation": "CONVERT TO DELTA"}])
+    assert names(lineage([], [step, done]).inputs) == set()
+    assert names(lineage([], [query(1.1, 1.2, "t"), done]).inputs) == {"t"}
+
+
+def test_an_action_that_is_reported_by_its_end_alone_wrote_the_branch():
+    branch = write_of_branch() | {"time": 1500}
+    written = query(1, 2, writes=[branch], function="append")
+    assert names(lineage([reported(2, 2, outputs=["t"])], [written]).outputs) == {"t.branch_b"}

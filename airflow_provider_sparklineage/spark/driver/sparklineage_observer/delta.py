@@ -100,10 +100,12 @@ class DeltaTables:
             spans = [span for known, *span in self._may_skip if known in tables[path]]
             commits += _skipped(path, spans, times)
             source = next((self._clones[p] for p in tables[path] if p in self._clones), None)
-            for write in [w for w in commits if w.get("operation") == "CLONE" and source]:
-                commits.remove(write)
-                read = _read_of_clone(write, *source)
-                yield {"kind": "commits", "writes": [write], "reads": [read]}
+            for write in [w for w in commits if w.get("operation") == "CLONE"]:
+                schema = write.pop("schema", None)
+                if source is not None:
+                    commits.remove(write)
+                    read = _read_of_clone(write, schema, *source)
+                    yield {"kind": "commits", "writes": [write], "reads": [read]}
             if commits:
                 yield {"kind": "commits", "writes": commits}
 
@@ -147,6 +149,8 @@ class DeltaTables:
                 continue
             write = _write(path, int(_COMMIT.match(name).group(1)), info, actions)
             if write is not None:
+                if write["operation"] == "CLONE":
+                    write.update(_columns_of(actions))
                 commits.append(write)
                 schema.expect(write, actions)
         for write in commits:  # the schema may be in an older commit than the write
@@ -154,17 +158,28 @@ class DeltaTables:
         return commits[::-1], times
 
 
-def _read_of_clone(write, path, is_older):
+def _read_of_clone(write, schema, path, is_older):
     """Describe the read of the table of which another is a clone, an entry of ``reads``.
 
     :param write: the record of the clone's commit
+    :param schema: the columns, as parsed JSON of Spark's StructType; None if they are not known
     :param path: the path of the source
     :param is_older: whether a version of the source is cloned that the command names
     """
-    read = {"node": "CloneTableCommand", "format": "delta", "roots": [path], "chosen": is_older}
+    read = {"node": "CloneTableCommand", "format": "delta", "roots": [path]}
+    if is_older:
+        read["chosen"] = True
+    if schema is not None:
+        read.update(copied=True, schema=schema)
     if write["mode"] != "create":
         return {**read, "cut": "a clone of a table that was there before copies what differs"}
     return {**read, "layouts": [{**layout, "base": path} for layout in write["layouts"]]}
+
+
+def _columns_of(actions):
+    """Give the columns that a commit sets, as ``{"schema": …}``; {} if it sets none."""
+    texts = [a["metaData"].get("schemaString") for a in actions if "metaData" in a]
+    return {"schema": json.loads(texts[-1])} if texts and texts[-1] else {}
 
 
 def _skipped(path, spans, times):

@@ -8,10 +8,10 @@ policy on all procedures is in docs/partitions.md.
 import re
 
 from sparklineage_observer.iceberg import at_branch, table_of
-from sparklineage_observer.jvm import class_name, first_answer, items, texts
+from sparklineage_observer.jvm import class_name, each, first_answer, items, texts
 from sparklineage_observer.records import guarded
 
-_CALL = re.compile(r"^\W*Call ", re.MULTILINE)
+_CALL = re.compile(r"^\W*Call\b", re.MULTILINE)
 # The same data in other files, or less of what no reader sees.
 _MAINTENANCE = {
     "RewriteDataFilesProcedure": "rewrite_data_files",
@@ -21,13 +21,16 @@ _MAINTENANCE = {
     "RemoveOrphanFilesProcedure": "remove_orphan_files",
     "MigrateTableProcedure": "migrate",
 }
-_ROLLBACKS = (
-    "RollbackToSnapshotProcedure",
-    "RollbackToTimestampProcedure",
-    "SetCurrentSnapshotProcedure",
-)
-_PUBLISHING = ("CherrypickSnapshotProcedure", "PublishChangesProcedure")
 _FAST_FORWARD = "FastForwardBranchProcedure"
+_PUBLISHING = ("CherrypickSnapshotProcedure", "PublishChangesProcedure")
+_MOVES = {
+    "RollbackToSnapshotProcedure": "rollback_to_snapshot",
+    "RollbackToTimestampProcedure": "rollback_to_timestamp",
+    "SetCurrentSnapshotProcedure": "set_current_snapshot",
+    "CherrypickSnapshotProcedure": "cherrypick_snapshot",
+    "PublishChangesProcedure": "publish_changes",
+    _FAST_FORWARD: "fast_forward",
+}
 _IMPORTS = ("AddFilesProcedure", "SnapshotTableProcedure")
 _HISTORY = re.compile(r"timestampMillis=(\d+), snapshotId=(\d+)")
 
@@ -75,7 +78,7 @@ class Procedures:
             record.setdefault("maintenance", []).append(entry)
         elif call.kind in _IMPORTS:
             self._import(record, call)
-        elif call.kind in (*_ROLLBACKS, *_PUBLISHING, _FAST_FORWARD):
+        elif call.kind in _MOVES:
             self._move(record, call, classes, budget)
 
     def _move(self, record, call, classes, budget):
@@ -90,7 +93,7 @@ class Procedures:
         write = self._snapshots.moved(table, old, new, branch, classes, budget)
         if write is None:
             return
-        write["operation"] = call.kind.removesuffix("Procedure")
+        write["operation"] = _MOVES[call.kind]
         record["writes"].append(write)
         if call.kind == _FAST_FORWARD:
             record["reads"].append(_read_of_branch(write, table, call.arguments.get("to")))
@@ -105,7 +108,7 @@ class Procedures:
             path, name = source
             cut = "a procedure of Iceberg read it out of Spark's sight"
             read = {"node": call.kind, "table": name, "roots": [path] if path else [], "cut": cut}
-            record["reads"].append(read)
+            record["reads"].append({**read, **_copied(table)} if table is not None else read)
 
 
 def _read_of_branch(write, table, branch):
@@ -113,7 +116,15 @@ def _read_of_branch(write, table, branch):
     layouts = [{**layout, "base": base} for layout in write["layouts"]]
     name = at_branch(table.name(), branch)
     read = {"node": _FAST_FORWARD, "table": name, "format": "iceberg", "roots": [base]}
-    return {**read, "branch": branch, "chosen": True, "layouts": layouts}
+    return {**read, "branch": branch, "chosen": True, "layouts": layouts, **_copied(table)}
+
+
+def _copied(table):
+    columns = [
+        {"name": column.name(), "type": column.type().toString()}
+        for column in each(table.schema().columns())
+    ]
+    return {"copied": True, "schema": {"type": "struct", "fields": columns}}
 
 
 def _calls(analyzed):
@@ -129,6 +140,16 @@ def _calls(analyzed):
             plan = leaf.commandLogicalPlan()
             if class_name(plan) == "Call":
                 yield plan, leaf.rows()
+
+
+def _catalog_of(procedure):
+    """Give the catalog of a procedure, which no public method gives before Spark 4."""
+    kind = procedure.getClass()
+    while kind.getSimpleName() != "BaseProcedure":
+        kind = kind.getSuperclass()
+    field = kind.getDeclaredField("tableCatalog")
+    field.setAccessible(True)
+    return field.get(procedure)
 
 
 class _Call:
@@ -148,7 +169,7 @@ class _Call:
         self._catalog = first_answer(
             resolved,
             lambda r: r.catalog().name(),
-            lambda _: execution.logical().name().apply(0),  # before Spark 4
+            lambda _: _catalog_of(procedure).name(),  # before Spark 4
         )
         names = [parameter.name() for parameter in procedure.parameters()]
         self.arguments = dict(zip(names, texts(plan.args())))
