@@ -2,9 +2,9 @@
 
 :func:`lost` reads the observer's file and the event by itself, as JSON, and uses nothing of
 ``lineage/observed``. Each partition that a query read from outside or wrote, and each that a commit
-names, must be in the event: in the subset of its dataset, or in its list of partitions, or the
-event says that all of the dataset was accessed. Else a degradation has to say so: one of the
-dataset (:data:`EXCUSES`), or one of a cut (:data:`CUTS`).
+names, must be in the event: in the subset of its dataset, or in its list of partitions, those that
+it removed included, or the event says that all of the dataset was accessed. Else a degradation has
+to say so: one of the dataset (:data:`EXCUSES`), or one of a cut (:data:`CUTS`).
 
 Not asked for are reads that only inferred columns, reads of metadata tables, writes that were
 skipped, and partitions that were read after a query had written them.
@@ -94,7 +94,7 @@ def observed(records: Iterable[Json]) -> Iterator[Observed]:
         for write in record.get("writes", ()):
             at = record.get("ended") if write.get("time") is None else write["time"]
             if not write.get("skipped"):
-                for layout in write.get("layouts", ()):
+                for layout in (*write.get("layouts", ()), *write.get("emptied", ())):
                     yield from _partitions("write", write, layout, at)
 
 
@@ -205,7 +205,9 @@ def _reported(event: Json, side: str) -> Iterator[_Reported]:
         facets_of_side = dataset.get(key, {})
         subset = facets_of_side.get("subset", {}).get(condition, {})
         is_described = not subset and "sparkLineage_subsetDescription" in facets_of_side
-        listed = dataset["facets"].get("sparkLineage_partitions", {}).get("partitions", ())
+        of_output = dataset["facets"].get("sparkLineage_partitions", {})
+        removed = of_output.get("removed", {}).get("partitions", ())
+        listed = (*of_output.get("partitions", ()), *removed)
         of_side = map(_values, listed if side == "write" else ())
         yield _Reported(names, parts[dataset["name"]], subset, is_described, set(of_side))
 

@@ -148,6 +148,12 @@ class LineageDataset(DecodedFacets, Frozen, frozen=True, dict=True):
         return self.subset.removed if self.observed and self.subset is not None else frozenset()
 
     @property
+    def is_only_emptied(self) -> bool:
+        """Whether the task left none of its own data in the output, and removed data from it."""
+        subset = self.subset
+        return self.is_emptied or bool(self.removed and subset and not subset.partitions)
+
+    @property
     def dimensions(self) -> tuple[Dimension, ...]:
         """The observed dimensions of the dataset; the declared ones if no subset was observed."""
         if self.subset is not None:

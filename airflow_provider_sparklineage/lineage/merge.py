@@ -147,7 +147,7 @@ def merge(
     for name, dataset in outputs.items():
         outputs[name] = output = _composed(dataset, done, dropped)
         degradations += [unknown[name]] if name in unknown else []
-        if name not in cut:
+        if name not in cut and not output.is_only_emptied:
             degradations += gaps(output, done.writes[name], functions, allowance)
 
     gone = observations.gone if observations else frozenset()

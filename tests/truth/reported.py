@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,7 @@ _COUNTED_INDIRECT = {"WINDOW", "CONDITIONAL"}
 class Accessed:
     """How much of a dataset was accessed on one side.
 
-    :param how: ``all``, ``part``, ``none`` or ``unknown``
+    :param how: ``all``, ``part``, ``none``, ``removed`` or ``unknown``
     :param partitions: where the event names them
     :param rows: condition in SQL where it says which rows, and not which partitions
     """
@@ -30,6 +30,8 @@ class Accessed:
     how: str
     partitions: set[Partition] | None = None
     rows: str = ""
+    removed: frozenset[Partition] = frozenset()
+    """The partitions that were emptied; the empty one is all of a dataset without partitions."""
 
 
 class Reported:
@@ -54,6 +56,15 @@ class Reported:
 
 
 def _accessed(dataset: dict[str, Any], side: str, how: str) -> Accessed:
+    removed = dataset.get("facets", {}).get("sparkLineage_partitions", {}).get("removed")
+    named = [p["dimensions"].values() for p in removed["partitions"]] if removed else []
+    emptied = frozenset(tuple(map(_value, values)) for values in named)
+    if how == "removed":
+        return Accessed(how, set(), removed=emptied or frozenset({()}))
+    return replace(_written(dataset, side, how), removed=emptied)
+
+
+def _written(dataset: dict[str, Any], side: str, how: str) -> Accessed:
     if how == "none":
         return Accessed(how, set())
     facets = dataset.get(f"{side}Facets", {})

@@ -161,8 +161,11 @@ class _Judge:
             "input", truth.reads, reported.inputs, reported.inputs.keys() & truth.reads.keys()
         )
         written = {**truth.removes, **truth.writes}
-        both = reported.outputs.keys() & truth.writes.keys()
-        self._datasets("output", written, reported.outputs, both)
+        both = reported.outputs.keys() & written.keys()
+        true = {**{table: [] for table in truth.removes}, **truth.writes}
+        self._datasets("output", true, reported.outputs, both)
+        for table in both:
+            self._removed(table, reported.outputs[table], truth.removes.get(table, []))
         for table, columns in truth.columns.items():
             for column in columns.keys() | reported.columns.get(table, {}).keys():
                 self._column(table, column, columns.get(column, set()))
@@ -224,6 +227,15 @@ class _Judge:
             is_less = accessed.how == "unknown" or (known is not None and known < partitions)
         outcome = self._unless_declared("silent" if is_less else "false", table)
         self._check(is_right, outcome, f"{what} is {_text(accessed)}, and true is {truth}")
+
+    def _removed(self, table: str, accessed: Accessed, true: How) -> None:
+        """Compare the partitions that a job emptied with the truth."""
+        every = [()] if true == "all" else true
+        partitions = {p if isinstance(p, tuple) else (p,) for p in every}
+        is_less = accessed.removed < partitions
+        outcome = self._unless_declared("silent" if is_less else "false", table)
+        text = f"of {table} is removed {_named(accessed.removed)}, and true is {_named(partitions)}"
+        self._check(accessed.removed == partitions, outcome, text)
 
     def _column(self, table: str, column: str, true: Iterable[str]) -> None:
         truth = {tuple(source.rsplit(".", 1)) for source in true}

@@ -207,20 +207,29 @@ class _Making:
 
     def _add_write(self, write: _Write) -> None:
         query = write.query
+        command = query.command.record if query.command else None
         inputs = dict(write.reads)
         if query.state is ActionState.COMPLETE:
             leaves = query.command.relations if query.command else ()
-            names = (place.bound for place in leaves if place.bound is not None)
-            inputs |= dict.fromkeys(name for name in names if name not in inputs)
+            names = {place.bound for place in leaves if place.bound is not None}
+            if command is not None and command.node == _DELETE and not self._is_scanned(write):
+                names.discard(query.target)  # Delta deletes whole partitions without a scan
+            inputs |= dict.fromkeys(name for name in sorted(names) if name not in inputs)
         if any(one.record.node == "RDD" for one in query.writes):
             jobs = self._jobs.during(*query.span)
             inputs |= {d.name: d.locations for job in jobs for d in job.inputs}
-        command = query.command.record if query.command else None
         outputs = self._datasets.written(write.modes, command)
         outputs = self._datasets.copied(outputs, query.reads)
         made = self._add(query, write.span, query.state, self._datasets.read(inputs), outputs)
         if made is not None:
             self.of_hidden_writes[id(query)] = made
+
+    def _is_scanned(self, write: _Write) -> bool:
+        """Whether a query during a write has read the target of that write."""
+        target = write.query.target
+        return any(
+            target in query.inputs and overlap(query.span, write.span) for query in self._queries
+        )
 
     # --- reads ---
 
@@ -274,6 +283,9 @@ class _Write(NamedTuple):
     def span(self) -> Span:
         """The start and the end of the query."""
         return self.query.span
+
+
+_DELETE = "DeleteCommand"
 
 
 def _writes(

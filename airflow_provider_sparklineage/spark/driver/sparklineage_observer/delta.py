@@ -7,6 +7,7 @@ tables are read at exit, the newest commit first, with the driver's own file sys
 
 import json
 import re
+import time
 from urllib.parse import unquote
 
 from sparklineage_observer import records
@@ -21,6 +22,9 @@ MAINTENANCE = {
     "ConvertToDeltaCommand": "CONVERT TO DELTA",
 }
 """The commands of Delta that leave the data of a table as it is, and their names in SQL."""
+_ATTRIBUTE = re.compile(r"([\w.`]+)#\d+")  # a column in the text of a condition
+_REPLAYED = 300  # commits that are read to find the files of a partition
+_REPLAY_S = 2.0  # for that, because the driver waits
 _SLACK_MS = 60000  # a commit has the time of its writer's clock, maybe on another host
 
 
@@ -131,28 +135,33 @@ class DeltaTables:
         listed = statuses(classes, file_system.listStatus(log))
         names = [path for path, *_ in listed if _COMMIT.match(path)]
         commits, times = [], []
-        schema = _Schema()
+        schema, emptied = _Schema(), _Emptied()
+        older = False
         for count, name in enumerate(sorted(names, reverse=True)):
-            if count >= limits.commits:
+            if count >= limits.commits and not (older and emptied.is_looking):
                 message = f"more than {limits.commits} commits since the application began"
                 raise records.OverBudgetError(message)
             text = text_of_file(classes, file_system, name)
             actions = [json.loads(line) for line in text.splitlines() if line.strip()]
             info = next((a["commitInfo"] for a in actions if "commitInfo" in a), {})
             older = info.get("timestamp", 0) < self._started_ms - _SLACK_MS
-            if older and not any(map(schema.misses, commits)):
+            if older and not (emptied.is_looking or any(map(schema.misses, commits))):
                 break
             schema.learn(actions)
+            version = int(_COMMIT.match(name).group(1))
+            emptied.learn(version, actions)
             if not older:
                 times.append(info.get("timestamp"))
             if older or info.get("userMetadata") != self._tag:
                 continue
-            write = _write(path, int(_COMMIT.match(name).group(1)), info, actions)
+            write = _write(path, version, info, actions)
             if write is not None:
                 if write["operation"] == "CLONE":
                     write.update(_columns_of(actions))
                 commits.append(write)
                 schema.expect(write, actions)
+                emptied.expect(write, info, actions)
+        emptied.describe()
         for write in commits:  # the schema may be in an older commit than the write
             schema.describe(write)
         return commits[::-1], times
@@ -262,14 +271,118 @@ class _Schema:
         """
         if self.misses(write):
             cut = "the commit that names its columns is gone from the log"
-            write.update(how="unknown", cut=cut, layouts=[], removed=[])
+            write.update(how="unknown", cut=cut, layouts=[], removed=[], emptied=[])
         for dimension in _dimensions(write):
             name, kind = self._known.get(dimension["field"], (dimension["field"], ""))
             dimension.update(field=name, type=kind)
 
 
 def _dimensions(write):
-    return [d for layout in write["layouts"] + write["removed"] for d in layout["dimensions"]]
+    layouts = write["layouts"] + write["removed"] + write.get("emptied", [])
+    return [d for layout in layouts for d in layout["dimensions"]]
+
+
+class _Emptied:
+    """Finds the partitions that commits emptied: those of which a commit left no file.
+
+    The commit itself shows it if it removed whole partitions by their values, or all files of the
+    table. Otherwise older commits are read, until one added a file of the partition that was still
+    there. A partition of which none did, back to the first commit, was emptied. Where commits are
+    gone from the log, or too many, it is not known, and the partition counts as written.
+    """
+
+    def __init__(self):
+        self._open = []  # [record of a write, candidates, files removed since]
+        self._found = []  # pairs: record of a write, partitions that it emptied
+        self._left = _REPLAYED
+        self._until = None
+
+    @property
+    def is_looking(self):
+        """Whether older commits are needed."""
+        return bool(self._open)
+
+    def expect(self, write, info, actions):
+        """Look for the partitions that a commit emptied.
+
+        :param write: the record of the write
+        :param info: the ``commitInfo`` of the commit
+        :param actions: the lines of the commit, parsed
+        """
+        write["emptied"] = []
+        added, removed = (set(map(_key, files)) for files in _changed(actions))
+        candidates = removed - added
+        if not candidates or _removes_partitions(info, removed):
+            self._found.append((write, candidates))
+        else:
+            gone = {a["remove"]["path"] for a in actions if "remove" in a}
+            self._open.append((write, candidates, gone))
+
+    def learn(self, version, actions):
+        """Look at the next older commit, for the writes that were expected before.
+
+        :param version: the number of the commit
+        :param actions: the lines of the commit, parsed
+        """
+        added = [a["add"] for a in actions if "add" in a]
+        removed = {a["remove"]["path"] for a in actions if "remove" in a}
+        for _, candidates, gone in self._open:
+            candidates -= {_key(file) for file in added if file["path"] not in gone}
+            gone |= removed
+        is_first = version == 0
+        self._found += [(write, left) for write, left, _ in self._open if is_first or not left]
+        if self._open and self._until is None:
+            self._until = time.monotonic() + _REPLAY_S
+        self._left -= bool(self._open)
+        is_late = self._until is not None and time.monotonic() > self._until
+        is_over = is_first or not self._left or is_late
+        self._open = [] if is_over else [one for one in self._open if one[1]]
+
+    def describe(self):
+        """Set ``emptied`` in the records of the writes."""
+        for write, partitions in self._found:
+            write["emptied"] = [
+                one
+                for layout in write["removed"]
+                if (one := _of_partitions(layout, partitions))["partitions"]
+            ]
+
+
+def _key(file):
+    """Give the partition of a file as a set of (column, value), without nulls.
+
+    :param file: the content of an action ``add`` or ``remove``
+    """
+    return frozenset((column, value) for column, value in _place(file)[1].items() if value)
+
+
+def _of_partitions(layout, partitions):
+    columns = [dimension["field"] for dimension in layout["dimensions"]]
+    listed = [
+        values
+        for values in layout["partitions"]
+        if frozenset((c, v) for c, v in zip(columns, values) if v) in partitions
+    ]
+    # The dimensions are copied, because the names in them are changed later.
+    return {**layout, "dimensions": [dict(d) for d in layout["dimensions"]], "partitions": listed}
+
+
+def _removes_partitions(info, removed):
+    """Whether a commit removed all files of the partitions from which it removed files.
+
+    :param info: the ``commitInfo`` of the commit
+    :param removed: the partitions from which the commit removed files (:func:`_key`)
+    """
+    operation, parameters = info.get("operation"), info.get("operationParameters") or {}
+    predicate = str(parameters.get("predicate") or "")
+    if operation in ("DELETE", "TRUNCATE"):
+        columns = {name.replace("`", "") for name in _ATTRIBUTE.findall(predicate)}
+        is_all = predicate in ("", "[]", '["true"]')
+        partitioned = {column for partition in removed for column, _ in partition}
+        return is_all or (bool(columns) and columns <= partitioned)
+    # A dynamic overwrite removes files of partitions alone to which it adds others.
+    is_overwrite = str(parameters.get("mode") or "").lower() == "overwrite"
+    return (is_overwrite and predicate in ("", "[]")) or "REPLACE TABLE" in str(operation)
 
 
 def _changed(actions):

@@ -399,3 +399,40 @@ def _insert_into_hive(command, table):
     columns = [c for c in jvm.items(table.partitionSchema()) if c.name() in names]
     dimensions = [records.dimension_of(c.name(), c.dataType().simpleString()) for c in columns]
     return mode, static, dimensions
+
+
+REMOVALS = ("AlterTableDropPartitionCommand", "TruncateTableCommand")
+"""The commands that remove partitions of a table of Spark's own catalog, or their data."""
+
+
+def removal_of(kind, command, session):
+    """Describe a command that removes partitions, or all data of an unpartitioned table.
+
+    :param kind: the class name of the command, one of :data:`REMOVALS`
+    :param command: the Java object of the command
+    :param session: the Java SparkSession
+    :return: a dict, an entry of the record's ``writes``. TRUNCATE of a partitioned table as a whole
+        names no partition, so the partitions in it are unknown
+    """
+    table = session.sessionState().catalog().getTableMetadata(command.tableName())
+    path = table.location().toString().rstrip("/")
+    columns = jvm.texts(table.partitionColumnNames())
+    if kind == REMOVALS[0]:
+        specs = jvm.items(command.specs())
+    else:
+        spec = jvm.option(command.partitionSpec())
+        specs = [] if spec is None else [spec]
+    specs = [{pair._1(): pair._2() for pair in jvm.items(one.toSeq())} for one in specs]
+    nothing = records.layout_of(path, [], [])
+    write = records.write_record(kind, "files", path, "rows", [nothing], table=name_of(table))
+    if columns and not specs:
+        return {**write, "how": "unknown", "cut": "TRUNCATE TABLE names no partition"}
+    found = {}
+    for spec in specs or [{}]:
+        named = tuple(column for column in columns if column in spec)
+        found.setdefault(named, set()).add(tuple(spec[c] or None for c in named))
+    emptied = [
+        records.layout_of(path, list(map(records.dimension_of, named)), values)
+        for named, values in sorted(found.items())
+    ]
+    return {**write, "removed": emptied, "emptied": emptied}

@@ -1,6 +1,7 @@
 """Finds the partitions of Iceberg tables in a scan's files, and in this application's snapshots."""
 
 import re
+from contextlib import suppress
 from urllib.parse import quote, unquote_plus
 
 from sparklineage_observer.jvm import class_name, command_at, each, first_answer, items, metrics
@@ -152,6 +153,12 @@ class _Collected:
         self._specs = table.specs()
         self._found = {}
         self._known = set()
+        self._structs = {}
+
+    def structs(self):
+        """Yield (spec id, partition as Iceberg's object) for each partition."""
+        for spec_id, found in self._found.items():
+            yield from ((spec_id, self._structs[spec_id, values]) for values in found)
 
     def add(self, file):
         spec_id = file.specId()
@@ -163,7 +170,9 @@ class _Collected:
         key = (spec_id, written, nulls)
         if key not in self._known:
             self._known.add(key)
-            self._found.setdefault(spec_id, set()).add(self._values(spec_id, partition))
+            values = self._values(spec_id, partition)
+            self._found.setdefault(spec_id, set()).add(values)
+            self._structs[spec_id, values] = partition
 
     def add_all(self, files, classes, budget):
         """Add the partitions of many files with few calls.
@@ -211,7 +220,7 @@ class _Collected:
     def without(self, other):
         """Give a collection of the partitions that are in this one and not in another."""
         made = _Collected.__new__(_Collected)
-        made._specs, made._known = self._specs, set()
+        made._specs, made._structs, made._known = self._specs, self._structs, set()
         left = {spec_id: v - other._found.get(spec_id, set()) for spec_id, v in self._found.items()}
         made._found = {spec_id: values for spec_id, values in left.items() if values}
         return made
@@ -316,7 +325,7 @@ class Snapshots:
                 gone.add_all(snapshot.addedDataFiles(io), classes, budget)
                 come.add_all(snapshot.removedDataFiles(io), classes, budget)
                 added.add_all(snapshot.addedDeleteFiles(io), classes, budget)
-            emptied = _emptied(table, new, added, removed, budget)
+            emptied = _emptied(table, table.snapshot(new), added, removed, classes, budget)
             write["layouts"], write["removed"] = added.layouts(base), removed.layouts(base)
             write["emptied"] = emptied.layouts(base)
         except OverBudgetError as error:
@@ -348,26 +357,6 @@ def _between(table, old, new, budget):
         chains.append(chain)
     before, after = chains
     return [i for i in before if i not in after], [i for i in after if i not in before]
-
-
-def _emptied(table, identity, added, removed, budget):
-    """Give the partitions from which files were removed and that have none left in a snapshot.
-
-    :param table: Iceberg's table, a Java object
-    :param identity: the id of the snapshot
-    :param added: partitions to which files were added, a :class:`_Collected`
-    :param removed: partitions from which files were removed, a :class:`_Collected`
-    :param budget: the time limit, a :class:`.records.Budget`
-    :return: a :class:`_Collected`
-    """
-    emptied = removed.without(added)
-    if emptied.is_empty():
-        return emptied
-    left = _Collected(table)
-    for task in each(table.newScan().useSnapshot(identity).planFiles()):
-        budget.check()
-        left.add(task.file())
-    return emptied.without(left)
 
 
 def _branch_of(table, snapshot, hint):
@@ -429,11 +418,82 @@ def _write(base, table, snapshot, branch, classes, budget):
         added.add_all(snapshot.addedDataFiles(io), classes, budget)
         added.add_all(snapshot.addedDeleteFiles(io), classes, budget)
         removed.add_all(snapshot.removedDataFiles(io), classes, budget)
+        with suppress(Exception):  # too many files, or another version of Iceberg
+            _add_replaced(removed, table, snapshot, classes, budget)
         write["layouts"] = added.layouts(write["path"])
         write["removed"] = removed.layouts(write["path"])
+        write["emptied"] = []  # what is not decided below counts as written
+        with suppress(Exception):  # as above
+            if _files(snapshot, "total") > _files(snapshot, "added"):
+                gone = _emptied(table, snapshot, added, removed, classes, budget)
+            else:  # the snapshot has no other files than those that it added
+                gone = removed.without(added)
+            write["emptied"] = [] if gone.is_empty() else gone.layouts(write["path"])
     except OverBudgetError as error:
         write.update(how="unknown", cut=str(error))
     return write
+
+
+def _add_replaced(removed, table, snapshot, classes, budget):
+    """Add the partitions that a table had before it was created anew, by CREATE OR REPLACE.
+
+    Such a snapshot has no parent, and does not name the files that it replaced.
+
+    :param removed: a :class:`_Collected`, to which the partitions are added
+    :param snapshot: the snapshot, a Java object; the other arguments are those of :func:`_emptied`
+    """
+    if snapshot.parentId() is not None:
+        return
+    made = [entry.snapshotId() for entry in each(table.history())]
+    identity = snapshot.snapshotId()
+    before = made[: made.index(identity)] if identity in made else []
+    replaced = table.snapshot(before[-1]) if before else None
+    if replaced is not None:
+        budget.require(_files(replaced, "total"), "files", "files")
+        for manifest in each(replaced.dataManifests(table.io())):
+            files = classes.manifest(manifest, table.io(), table.specs())
+            _add_files(removed, files, classes, budget)
+
+
+def _add_files(collected, files, classes, budget):
+    try:
+        collected.add_all(files, classes, budget)
+    finally:
+        files.close()
+
+
+def _emptied(table, snapshot, added, removed, classes, budget):
+    """Give the partitions from which files were removed and that have none left in a snapshot.
+
+    Iceberg itself looks into the manifests for files of these partitions.
+
+    :param table: Iceberg's table, a Java object
+    :param snapshot: the snapshot, a Java object
+    :param added: partitions to which files were added, a :class:`_Collected`
+    :param removed: partitions from which files were removed, a :class:`_Collected`
+    :param classes: the driver's :class:`.jvm.Classes`
+    :param budget: the limits of time and number, a :class:`.records.Budget`
+    :return: a :class:`_Collected`
+    """
+    gone = removed.without(added)
+    if gone.is_empty():
+        return gone
+    budget.require(_files(snapshot, "total"), "files", "files")
+    wanted = classes.partition_set(table.specs())
+    for spec_id, partition in gone.structs():
+        # For py4j it is a Python set, whose ``add`` takes one value.
+        wanted.add(classes.pair(spec_id, partition))
+    left = _Collected(table)
+    for manifest in each(snapshot.dataManifests(table.io())):
+        budget.check()
+        files = classes.manifest(manifest, table.io(), table.specs())
+        _add_files(left, files.filterPartitions(wanted), classes, budget)
+    return gone.without(left)
+
+
+def _files(snapshot, which):
+    """Give the number of data files of a snapshot: those in ``total``, or those ``added``."""
+    return int(snapshot.summary().get(f"{which}-data-files") or 0)
 
 
 def written_table(node, execution, position=None):

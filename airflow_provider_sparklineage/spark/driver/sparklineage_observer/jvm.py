@@ -48,6 +48,10 @@ _CALLED = {
     "content_of": "org.apache.commons.io.IOUtils:toString",
     # Makes a Java StreamingQueryListener from a listener in Python.
     "streaming_listener": "org.apache.spark.sql.streaming.PythonStreamingQueryListenerWrapper",
+    # Opens a manifest of Iceberg: its files that are there.
+    "manifest": "org.apache.iceberg.ManifestFiles:read",
+    "partition_set": "org.apache.iceberg.util.PartitionSet:create",
+    "pair": "org.apache.iceberg.util.Pair:of",
     # Gives the name of a partition's folder, ``column=value``, with the escapes of Hive.
     "partition_folder": (
         "org.apache.spark.sql.catalyst.catalog.ExternalCatalogUtils:getPartitionPathString"

@@ -9,7 +9,7 @@ from functools import partial
 from sparklineage_observer import plans, records, scans
 from sparklineage_observer.commands import DELTA_CHANGES, TABLE_AS_SELECT, Commands
 from sparklineage_observer.delta import MAINTENANCE, DeltaTables, path_of
-from sparklineage_observer.file_writes import FileWrites, is_ignore
+from sparklineage_observer.file_writes import REMOVALS, FileWrites, is_ignore, removal_of
 from sparklineage_observer.frames import CHECKPOINTS
 from sparklineage_observer.iceberg import Snapshots, at_branch, written_branch, written_table
 from sparklineage_observer.jvm import BusTime, Classes, answering_seconds
@@ -322,6 +322,9 @@ class Observer:
             return
         if kind == TABLE_AS_SELECT:
             self._table_as_select(record, command, started)
+            return
+        if kind in REMOVALS:
+            record["writes"].append(removal_of(kind, command, execution.sparkSession()))
             return
         if kind in MAINTENANCE:
             path = path_of(command, execution.sparkSession())
