@@ -173,14 +173,19 @@ def test_a_plan_that_reads_a_database_is_left_to_the_listener_which_names_it(com
     assert observed(commands, Plan(leaves=[*LEAVES, database]), "plans=all") is None
 
 
+def test_a_relation_that_a_plan_reads_many_times_counts_once(commands):
+    record = observed(commands, Plan(leaves=LEAVES * 300), "leaves=1", hidden=True)
+    assert ("plan" in record, len(record["relations"]), "cut" in record) == (True, 1, False)
+
+
 @pytest.mark.parametrize(
     ("plan", "limits", "times", "cut", "asked"),
     [
         (
-            Plan(leaves=[Leaf("file:/in")] * 3),
+            Plan(leaves=[Leaf("file:/in", text=f"Relation [id#{n}L] csv\n") for n in range(3)]),
             "leaves=2",
             1,
-            "a plan that reads 3 times is left out, for more than 2",
+            "a plan that reads 3 relations is left out, for more than 2",
             0,
         ),
         (

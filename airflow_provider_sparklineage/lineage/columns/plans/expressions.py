@@ -233,8 +233,8 @@ class Value(Frozen, frozen=True):
     :param made_of: things other than columns of which the value is made: ``literal``, ``count``,
         ``rdd`` and so on
     :param text: the expression that made the value; empty for a column as it was read
-    :param fields: the values of the fields, in order, if the value is a struct that the plan made;
-        empty if it is anything else
+    :param fields: the values of the fields, in order, if the value is a struct that the plan made,
+        or a list of such structs; empty if it is anything else
     """
 
     sources: Mapping[int, int]
@@ -388,6 +388,8 @@ _SAME = frozenset(
     }
 )
 """Expressions whose value is their only operand, unchanged."""
+_OF_LISTS = frozenset(("CreateArray", "GetArrayItem", "Explode", "PosExplode", "Inline"))
+"""Functions that make a list of structs, or take structs out of one, and change no field."""
 Find = Callable[[int], Value]
 """Gives the value of an attribute, by its expression id."""
 Operands = list[Value]
@@ -520,7 +522,8 @@ def _function(name: str, below: Operands) -> Value:
         return Value({}, made_of=frozenset({made_of}))
     value = together(below)
     step = TRANSFORMATION << MASKING if name in _MASKING_FUNCTIONS else TRANSFORMATION
-    return replace(value.by(step), made_of=_made_of(name, value))
+    fields = value.fields if name in _OF_LISTS else ()
+    return replace(value.by(step), made_of=_made_of(name, value), fields=fields)
 
 
 def _made_of(name: str, operands: Value) -> frozenset[str]:
@@ -581,7 +584,8 @@ def _is_known_field(name: str, below: Operands) -> bool:
     :param name: the class of the expression
     :param below: its operands
     """
-    return name == "GetStructField" and bool(below) and bool(below[0].fields)
+    is_field = name in ("GetStructField", "GetArrayStructFields")
+    return is_field and bool(below) and bool(below[0].fields)
 
 
 def _field(node: Node, struct: Value) -> Value:

@@ -196,12 +196,29 @@ def _generate(at: Step) -> Relation:
     that filter the rows, too.
     """
     [relation] = at.inputs
-    value = exp.UNKNOWN
+    order = exp.attributes(at.node.get("generatorOutput"))
+    values = [exp.UNKNOWN] * len(order)
     for tree in at.level.trees(at.node, "generator"):
-        value = at.value(tree)
-        if exp.kind(tree[0]) in _MAYBE_NO_ROWS and not at.node.get("outer"):
+        name, value = exp.kind(tree[0]), at.value(tree)
+        if name in _MAYBE_NO_ROWS and not at.node.get("outer"):
             at.level.choice.add(value, exp.FILTER)
-    return joined_relation(relation, _all_from(at, ("generatorOutput",), value))
+        values = [value] * len(order)
+        if name == "Inline" and len(value.fields) == len(order):
+            values = list(value.fields)
+        elif name == "Stack":
+            values = _stacked(at, tree, len(order))
+    return joined_relation(relation, Relation.of(order, values))
+
+
+def _stacked(at: Step, tree: exp.Tree, columns: int) -> list[exp.Value]:
+    """Give the values of the columns that ``stack(rows, value, value, …)`` makes.
+
+    :param tree: the generator, whose values are those of the first row, then of the second one
+    :param columns: the number of its columns
+    """
+    _, *parts = (at.value(exp.subtree(tree, child)) for child in exp.children(tree)[0])
+    each = (exp.of_many_rows(parts[column::columns]) for column in range(columns))
+    return [value.by(exp.TRANSFORMATION) for value in each]
 
 
 def _expand(at: Step) -> Relation:

@@ -11,7 +11,7 @@ A call through py4j costs a fraction of a millisecond, and the JSON of a plan a 
 import json
 import re
 
-from sparklineage_observer import frames
+from sparklineage_observer import expansions, frames
 from sparklineage_observer.delta import path_of
 from sparklineage_observer.jvm import (
     class_name,
@@ -45,6 +45,7 @@ _KINDS = {_FILES, _HIVE, _SAVE, TABLE_AS_SELECT, *_V2_WRITES, *_UNREPORTED}
 _LOST = re.compile(
     r"\)#\d|In(?:Pandas|Arrow)|TransformWithState"  # functions of Python
     r"|Expand|Except|Intersect|scalar-subquery#| FILTER \(|WithCTE|named_struct\("
+    r"|\bstruct\(|Generate (?:stack|inline)"  # the listener mixes the values of their columns
     r"|LogicalRDD|ExternalRDD|LocalRelation|OneRowRelation|Range|InMemoryRelation"
     r"|(?:\[|, )[^#\[\]]* AS |Generate [^#\n]*, (?:true|false), "  # made of no column
     r"|more fields"  # columns that the text leaves out
@@ -189,10 +190,10 @@ class Commands:
         return everything or write.kind in _UNREPORTED or _LOST.search(text)
 
     def _too_many(self, leaves):
-        count, limit = len(leaves), self._limits.leaves
+        count, limit = len({text for *_, text in leaves}), self._limits.leaves
         if count <= limit:
             return ""
-        return f"a plan that reads {count} times is left out, for more than {limit}"
+        return f"a plan that reads {count} relations is left out, for more than {limit}"
 
     def _described(self, plan, leaves, budget):
         """Give the parts ``plan`` and ``relations`` of a command's record, as a dict.
@@ -234,6 +235,7 @@ class Commands:
         room.take(len(text))
         nodes = json.loads(text)
         nodes[0].pop("analyzedQuery", None)  # this repeats the child, in an earlier form
+        expansions.fill(nodes, text, plan, budget)
         relations = {}
         for *place, leaf in leaves:
             budget.check()

@@ -33,7 +33,7 @@ class Limits:
         self.plans = "needed"  # record plans where they are "needed", or of "all" writes
         self.plan_bytes = 1024 * 1024  # of the JSON of one plan, which takes some 100 ms
         self.plans_bytes = 16 * 1024 * 1024  # of the JSON of all plans
-        self.leaves = 100  # of one plan; each leaf costs some six calls
+        self.leaves = 1000  # different ones of one plan; each costs some six calls
         for item in text.split(","):
             name, _, value = item.partition("=")
             if name.strip() in self.__dict__:

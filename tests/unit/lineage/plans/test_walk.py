@@ -212,6 +212,39 @@ def test_a_command_below_common_tables_writes_their_columns():
     )
 
 
+def literal(value):
+    return node("Literal", value=value, dataType="string")
+
+
+def test_each_column_of_a_stack_is_made_of_its_own_values():
+    stack = [node("Stack", 5), literal("2"), literal("a"), ID, literal("b"), attribute(1, "user")]
+    output = [[attribute(7, "name")], [attribute(8, "value")]]
+    generate = node("Generate", 1, generator=stack, outer=False, generatorOutput=output)
+    columns = project(*([attribute(at, name)] for at, name in ((7, "name"), (8, "value"))))
+    assert of(columns, generate, orders("user")) == (
+        "value <- orders.order_id TRANSFORMATION, orders.user TRANSFORMATION\n"
+        "name is made of literal"
+    )
+
+
+@pytest.mark.parametrize("is_inline", [True, False])
+def test_fields_of_structs_in_a_list_are_made_of_their_own_values(is_inline):
+    struct = [node("CreateNamedStruct", 4), literal("x"), ID, literal("y"), attribute(1, "user")]
+    listed = [node("CreateArray", 2), *struct, *struct]
+    if is_inline:
+        names = [[attribute(7, "x")], [attribute(8, "y")]]
+        generator, taken = [node("Inline", 1), *listed], names
+    else:
+        names = [[attribute(9, "s")]]
+        generator = [node("Explode", 1), *listed]
+        fields = (alias(at, "xy"[at], node("GetStructField", 1, ordinal=at)) for at in (0, 1))
+        taken = [[*field, attribute(9, "s")] for field in fields]
+    generate = node("Generate", 1, generator=generator, outer=True, generatorOutput=names)
+    assert of(project(*taken), generate, orders("user")) == (
+        "x <- orders.order_id IDENTITY\ny <- orders.user IDENTITY"
+    )
+
+
 def test_children_stand_after_their_parent():
     tree = [node("Join", 2), node("Filter", 1), orders(), orders()]
     assert children(tree) == [[1, 3], [2], [], []]

@@ -1,0 +1,99 @@
+"""Frames whose columns become rows, plans of many scans, and scans that are pruned to nothing."""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from tests.truth.job import DAYS, Job
+
+if TYPE_CHECKING:
+    from tests.truth.job import Lake
+
+NAME = "it is the name of a column that was unpivoted"
+
+
+class Unpivoted(Job):
+    """Columns are unpivoted by the functions of frames, and by SQL."""
+
+    reads = {"events": "all"}
+    writes = {"out": "all", "melted": "all", "by_sql": "all"}
+    _columns = {"key": {"events.id"}, "what": set(), "value": {"events.user", "events.id"}}
+    columns = {"out": _columns, "melted": _columns, "by_sql": _columns}
+    declared = {
+        "column_without_sources out what": NAME,
+        "column_without_sources melted what": NAME,
+        "column_without_sources by_sql what": NAME,
+    }
+
+    def run(self, lake: Lake) -> None:
+        events = lake.read("events").selectExpr("id AS key", "user * 2 AS a", "id + 1 AS b")
+        lake.write(events.unpivot(["key"], ["a", "b"], "what", "value"), "out")
+        lake.write(events.melt(["key"], None, "what", "value"), "melted")
+        events.createOrReplaceTempView("wide")
+        query = "SELECT * FROM wide UNPIVOT INCLUDE NULLS (value FOR what IN (a, b))"
+        lake.write(lake.spark.sql(query), "by_sql")
+
+
+class Stacked(Job):
+    """Columns become rows by ``stack``, ``inline`` and ``explode``, each of its own values."""
+
+    reads = {"events": "all"}
+    writes = {"out": "all", "inlined": "all", "exploded": "all"}
+    columns = {
+        "out": {"what": set(), "value": {"events.user", "events.id"}},
+        "inlined": {"x": {"events.user"}, "y": {"events.dt"}},
+        "exploded": {"x": {"events.user"}, "y": {"events.dt"}},
+    }
+    declared = {"column_without_sources out what": "it is a literal"}
+
+    def run(self, lake: Lake) -> None:
+        events = lake.read("events")
+        stacked = events.selectExpr("stack(2, 'user', user, 'id', id) AS (what, value)")
+        lake.write(stacked, "out")
+        lake.write(events.selectExpr("inline(array(struct(user AS x, dt AS y)))"), "inlined")
+        lists = events.selectExpr("explode(array(named_struct('x', user, 'y', dt))) AS s")
+        lake.write(lists.selectExpr("s.x", "s.y"), "exploded")
+
+
+class ManyScans(Job):
+    """A plan reads a table 130 times, and has a column that the listener does not report."""
+
+    reads = {"events": ["2024-05-05", "2024-05-06"]}
+    writes = {"out": "all"}
+    columns = {"out": {"n": {"events.id", "events.user"}, "one": set()}}
+    declared = {"column_without_sources out one": "it is a literal"}
+
+    def run(self, lake: Lake) -> None:
+        first, second = (
+            lake.read("events").where(f"dt = '{day}'").selectExpr(f"{column} AS n", "1 AS one")
+            for day, column in ((DAYS[0], "id"), (DAYS[1], "user"))
+        )
+        lake.write(reduce(lambda a, b: a.union(b), [first] * 65 + [second] * 65), "out")
+
+
+class PrunedToNothing(Job):
+    """The join with a filtered table selects no partition, so nothing of the other table is read.
+
+    Spark then leaves the scan of the other table out of the adaptive plan.
+    """
+
+    reads = {"events": "none", "days": "all"}
+    writes = {"out": "none"}
+    columns = {"out": {"id": {"events.id"}}}
+
+    def plant(self, lake: Lake) -> None:
+        super().plant(lake)
+        days = lake.spark.sql("SELECT '2024-05-05' AS day, 'x' AS kind UNION ALL SELECT 'no', 'y'")
+        lake.write(days, "days")
+
+    def run(self, lake: Lake) -> None:
+        days = lake.read("days").where("concat(kind, day) = 'none'").hint("broadcast")
+        events = lake.read("events")
+        lake.write(events.join(days, events.dt == days.day).select("id"), "out")
+
+
+class PrunedToNothingAtOnce(PrunedToNothing):
+    """The same without adaptive plans: the scan is run, and its pruning leaves no partition."""
+
+    conf = {"spark.sql.adaptive.enabled": "false"}
