@@ -35,27 +35,6 @@ class Unpivoted(Job):
         lake.write(lake.spark.sql(query), "by_sql")
 
 
-class Stacked(Job):
-    """Columns become rows by ``stack``, ``inline`` and ``explode``, each of its own values."""
-
-    reads = {"events": "all"}
-    writes = {"out": "all", "inlined": "all", "exploded": "all"}
-    columns = {
-        "out": {"what": set(), "value": {"events.user", "events.id"}},
-        "inlined": {"x": {"events.user"}, "y": {"events.dt"}},
-        "exploded": {"x": {"events.user"}, "y": {"events.dt"}},
-    }
-    declared = {"column_without_sources out what": "it is a literal"}
-
-    def run(self, lake: Lake) -> None:
-        events = lake.read("events")
-        stacked = events.selectExpr("stack(2, 'user', user, 'id', id) AS (what, value)")
-        lake.write(stacked, "out")
-        lake.write(events.selectExpr("inline(array(struct(user AS x, dt AS y)))"), "inlined")
-        lists = events.selectExpr("explode(array(named_struct('x', user, 'y', dt))) AS s")
-        lake.write(lists.selectExpr("s.x", "s.y"), "exploded")
-
-
 class ManyScans(Job):
     """A plan reads a table 130 times, and has a column that the listener does not report."""
 
@@ -78,8 +57,9 @@ class PrunedToNothing(Job):
     Spark then leaves the scan of the other table out of the adaptive plan.
     """
 
-    reads = {"events": "none", "days": "all"}
-    writes = {"out": "none"}
+    formats = ("parquet",)
+    reads = {"events": "none", "days": "part"}  # the rows that the filter lets through
+    writes = {"out": "all"}
     columns = {"out": {"id": {"events.id"}}}
 
     def plant(self, lake: Lake) -> None:

@@ -108,6 +108,39 @@ def test_a_write_of_a_table_is_found(plans, kind, text):
     assert parts.v2_writes == [(kind, plan)]
 
 
+@pytest.mark.parametrize(
+    ("stage", "unread"),
+    [
+        pytest.param(None, ["b"], id="left out"),
+        pytest.param(True, [], id="the stage of it was run"),
+        pytest.param(False, [], id="the stage of it was interrupted"),
+    ],
+)
+def test_a_scan_that_an_adaptive_plan_left_out_has_read_nothing(plans, stage, unread):
+    def scan_of(relation):
+        return Node("FileSourceScanExec", "FileScan", relation=relation)
+
+    begun = Node("ShuffleExchangeExec", "", scan_of("b"), subqueriesAll=Sequence())
+    query_stage = Node("ShuffleQueryStageExec", "", isMaterialized=stage, plan=begun)
+    stages = [query_stage] if stage is not None else []
+    read = Node("BroadcastQueryStageExec", "", isMaterialized=True, plan=scan_of("a"))
+    stages = answers(values=answers(toSeq=Sequence(read, *stages)))
+    text = f"{FILES}{ROWS[:15]}<empty>, [a#1]\n"
+    plan = Node(
+        *("AdaptiveSparkPlanExec", ADAPTIVE.format(text, FILES)),
+        executedPlan=Node("LocalTableScanExec", "LocalTableScan <empty>, [a#1]\n"),
+        context=answers(stageCache=stages),
+        initialPlan=Node("BroadcastHashJoinExec", "", scan_of("a"), scan_of("b")),
+    )
+    begun._answers["collectLeaves"] = Sequence(scan_of("b"))
+    read._answers["plan"] = Node("ProjectExec", "", scan_of("a"), subqueriesAll=Sequence())
+    [parts] = plans.parts_of(plan, lambda node: node if isinstance(node, str) else id(node))
+    assert [s.node.relation() for s in parts.scans if s.is_unread] == unread
+    assert [s.node.relation() for s in parts.scans if not s.is_unread] == ["a", "b"][
+        : 1 + bool(stage)
+    ]
+
+
 def insert(name, leaf):
     """Make an insert into a table of files, which reads one leaf."""
     command = Node(name, "")

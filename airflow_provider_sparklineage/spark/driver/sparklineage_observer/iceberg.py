@@ -132,6 +132,26 @@ def _changes(read, node, spark_scan, budget):
     return {**read, "roots": [base], "layouts": collected.layouts(base)}
 
 
+def unread(read, node):
+    """Add the table of an Iceberg scan that was never run to the scan's description.
+
+    :param read: the description, an entry of a record's ``reads``, which is changed
+    :param node: the ``BatchScanExec``
+    :return: ``read``; None for a scan of a metadata table, a branch or changed rows, or of a table
+        of another format
+    """
+    table, branch = table_of(node.table()), _BRANCH.search(node.scan().description())
+    is_of_table = branch is None or branch.group(1) in ("null", "main")
+    if not is_of_table or class_name(node.scan()) in (CHANGELOG, _REWRITE):
+        return None
+    if table is None or _OF_METADATA.search(table.getClass().getName()):
+        return None
+    base = table.location().rstrip("/")
+    read.update(table=node.table().name(), format="iceberg", roots=[base])
+    read["layouts"] = _Collected(table).layouts(base)
+    return read
+
+
 def _splits(node, spark_scan):
     """List the splits that were read after dynamic pruning; ``inputPartitions`` has all splits.
 

@@ -241,7 +241,10 @@ class Observer:
         :param budget: the query's limits of time and number, a :class:`.records.Budget`
         """
         budget.measure()
-        read = scans.observe(scan.kind, scan.node, self.classes, budget)
+        if scan.is_unread:
+            read = scans.unread(scan.kind, scan.node)
+        else:
+            read = scans.observe(scan.kind, scan.node, self.classes, budget)
         if read is None:
             return
         if "maintenance" in read:

@@ -34,6 +34,7 @@ _WRITES = re.compile(
 )
 _ROWS = re.compile("LocalTableScan (?!<empty>)")
 _LIMIT = re.compile("Limit|CollectTail")
+_EMPTY = re.compile("LocalTableScan <empty>|EmptyRelation")
 _UDF = "EvalPython"
 _CUT = re.compile(r"\d more characters|Truncated plan of")  # a job can limit the length of the text
 
@@ -53,15 +54,17 @@ class Scan:
 
     kind: the class name of the scan's node; node: the node, a Java object; filters: the SQL of the
     predicates that a V2 scan did not take over from Spark; is_limited: whether the query may have
-    ended before the whole scan was read; is_alone: whether the plan has no other scan.
+    ended before the whole scan was read; is_alone: whether the plan has no other scan; is_unread:
+    whether an adaptive plan left the scan out before it began.
     """
 
-    def __init__(self, kind, node, filters=(), is_limited=False):
+    def __init__(self, kind, node, filters=(), is_limited=False, is_unread=False):
         self.kind = kind
         self.node = node
         self.filters = filters
         self.is_limited = is_limited
         self.is_alone = True
+        self.is_unread = is_unread
 
 
 class PlanParts:
@@ -116,8 +119,9 @@ def parts_of(plan, identity, is_about_tables=bool):
         _Walk(found, identity, text).collect(plan)
     for parts in found:
         parts.has_cache = _CACHE in text
+        are_alone = sum(not scan.is_unread for scan in parts.scans) == 1
         for scan in parts.scans:
-            scan.is_alone = len(parts.scans) == 1
+            scan.is_alone = are_alone
     return found
 
 
@@ -139,6 +143,7 @@ class _Walk:
         self._seen = set()
         self._has_subqueries = "ubquery" in text
         self._has_feeds = CHANGE_FEED in text
+        self._has_empty = bool(_EMPTY.search(text))
         self._has_unions = "Union" in text and bool(_WRITES.search(text))
         self._has_limits_or_udfs = bool(_LIMIT.search(text)) or _UDF in text
         # If a plan only writes, and has no scans, its leaves are not needed.
@@ -152,8 +157,14 @@ class _Walk:
         if _is_around(kind):
             self.collect(_inner(plan, kind), depth + 1, is_limited)
             if kind == ADAPTIVE and self._has_leaves:
+                begun = []
                 for stage in _stages(plan):
-                    self.collect(stage, depth + 1)
+                    if stage.isMaterialized():
+                        self.collect(stage, depth + 1)
+                    else:
+                        begun.append(stage)
+                if self._has_empty:
+                    self._collect_unread(plan, begun)
         else:
             self._look_at(plan, kind, depth, is_limited)
 
@@ -185,6 +196,30 @@ class _Walk:
         if self._has_leaves:
             has_limit = is_limited or bool(_LIMIT.search(text))
             self._collect_leaves(plan, depth, is_limited, has_limit)
+
+    def _collect_unread(self, plan, begun):
+        """Add the scans that an adaptive plan left out, because a join with no rows needs none.
+
+        :param plan: the ``AdaptiveSparkPlanExec``
+        :param begun: the stages that had begun and not ended; they may have read something
+        """
+        known = {self._relation(scan.kind, scan.node) for scan in self._found.scans}
+        for stage in begun:
+            leaves = ((kind_of(leaf), leaf) for leaf in items(stage.plan().collectLeaves()))
+            known |= {self._relation(kind, leaf) for kind, leaf in leaves if kind in _SCANS}
+        initial = first_answer(plan, lambda p: items(p.initialPlan().collectLeaves()))
+        for leaf in initial or ():
+            kind = kind_of(leaf)
+            if kind in _SCANS and self._relation(kind, leaf) not in known:
+                self._found.scans.append(Scan(kind, leaf, is_unread=True))
+
+    def _relation(self, kind, node):
+        """Give a number that scans of the same relation have in common, and no other scans."""
+        if kind == "HiveTableScanExec":
+            return self._identity(node.relation().tableMeta())
+        if kind == "BatchScanExec":
+            return self._identity(node.table())
+        return self._identity(node.relation())
 
     def _look_at_each(self, commands, depth):
         before, seen = self._seen, set()
@@ -306,15 +341,14 @@ def _inner(plan, kind):
 
 
 def _stages(plan):
-    """List the stages of an adaptive plan that were run, even if the final plan dropped them.
+    """List the stages of an adaptive plan that were begun, even if the final plan dropped them.
 
     If one side of a join turns out to be empty, the final plan has neither side of the join.
 
     :param plan: the ``AdaptiveSparkPlanExec``
     """
     # The cache is private to Spark, so another version may have it in another class.
-    stages = first_answer(plan, lambda p: items(p.context().stageCache().values().toSeq()))
-    return [stage for stage in stages or () if stage.isMaterialized()]
+    return first_answer(plan, lambda p: items(p.context().stageCache().values().toSeq())) or []
 
 
 def _collect_udfs(plan, found):

@@ -63,6 +63,40 @@ def observe(kind, scan, classes, budget):
         return read
 
 
+def unread(kind, scan):
+    """Describe a scan that Spark left out of an adaptive plan: it read no partition.
+
+    :param kind: the class name of the scan's node
+    :param scan: the node, a Java object; it was never run, so it is not asked for its partitions
+    :return: a dict, an entry of a record's ``reads``; None if the scan reads no data of the user,
+        or no files
+    """
+    read = {"node": kind}
+    if kind == "HiveTableScanExec":
+        table = scan.relation().tableMeta()
+        base = table.location().toString().rstrip("/")
+        read.update(format="hive", table=name_of(table), roots=[base])
+        return {**read, "layouts": [layout_of(base, _hive_dimensions(scan), [])]}
+    if kind != "FileSourceScanExec":
+        return iceberg.unread(read, scan)
+    relation = scan.relation()
+    index = relation.location()
+    if jvm.class_name(index) == _DELTA_LOG:
+        return None
+    roots = [root.rstrip("/") or root for root in jvm.texts(index.rootPaths())]
+    schema = jvm.dimensions(relation.partitionSchema())
+    table = jvm.option(scan.tableIdentifier())
+    read.update(format=relation.fileFormat().toString(), roots=roots)
+    read["table"] = table.unquotedString() if table is not None else None
+    bases = [_base(roots, schema)] if schema else roots
+    return {**read, "layouts": [layout_of(base, schema, []) for base in bases]}
+
+
+def _hive_dimensions(scan):
+    attributes = jvm.items(scan.relation().partitionCols())
+    return [dimension_of(a.name(), a.dataType().simpleString()) for a in attributes]
+
+
 def _file_scan(read, scan, classes, budget):
     relation = scan.relation()
     index = relation.location()
@@ -291,8 +325,7 @@ def _v2_scan(read, node, classes, budget):
 def _hive_scan(read, scan, budget):
     table = scan.relation().tableMeta()
     base = table.location().toString().rstrip("/")
-    attributes = jvm.items(scan.relation().partitionCols())
-    schema = [dimension_of(a.name(), a.dataType().simpleString()) for a in attributes]
+    schema = _hive_dimensions(scan)
     columns = [d["field"] for d in schema]
     read.update(
         format="hive",
