@@ -205,7 +205,10 @@ for name, put in {
 }.items():
     gone = "place = own / '{}'\nplace.unlink()\n"
 
-    @fault(f"A segment of a driver is {name}", "delivery_incomplete", "partitions_unknown")
+    @fault(
+        f"A segment of a driver is {name}",
+        *("delivery_incomplete", "partitions_inexact", "partitions_unknown"),
+    )
     def _(bench, put=put, gone=gone):
         bench.set("collect_timeout", 4)
         _delivers(bench, f"{gone.format('observations-00001.ndjson')}import os\n{put}")

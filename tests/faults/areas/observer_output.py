@@ -56,7 +56,7 @@ def _(bench):
     bench.observations += b"\n".join(bench.observations.splitlines()[1:]) + b"\n"
 
 
-@fault("The observer observed a dataset that no event has", UNKNOWN)
+@fault("The observer observed a dataset that no event has", "partitions_inexact")
 def _(bench):
     bench.observations = bench.observations.replace(b"file:/lake/orders", b"file:/lake/other")
 
