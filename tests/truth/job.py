@@ -118,6 +118,8 @@ class Job:
     """The first Spark that can run it."""
     conf: ClassVar[Mapping[str, str]] = {}
     """SQL configuration while it runs."""
+    static: ClassVar[Mapping[str, str]] = {}
+    """Configuration of its application, if it is :attr:`alone`."""
 
     reads: ClassVar[Mapping[str, How]] = {}
     writes: ClassVar[Mapping[str, How]] = {}

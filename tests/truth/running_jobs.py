@@ -61,7 +61,8 @@ def run_jobs(kind: str, jobs: Mapping[str, Job], work: Path) -> JobsVerdict:
         if not names:
             continue
         at = work / folder
-        event = _application(spark, kind, names, at, found)
+        static = {} if folder == "together" else able[folder].static
+        event = _application(spark, kind, names, at, found, static)
         reported = _by_job(event, at / "lake", names)
         for name in names:
             truth = able[name].truth_of(kind)
@@ -78,9 +79,17 @@ def run_jobs(kind: str, jobs: Mapping[str, Job], work: Path) -> JobsVerdict:
 
 
 def _application(
-    spark: record_events.Spark, kind: str, names: Sequence[str], work: Path, found: JobsVerdict
+    spark: record_events.Spark,
+    kind: str,
+    names: Sequence[str],
+    work: Path,
+    found: JobsVerdict,
+    static: Mapping[str, str],
 ) -> dict[str, Any]:
-    """Plant what jobs find, run them in one application, and merge what was collected of that."""
+    """Plant what jobs find, run them in one application, and merge what was collected of that.
+
+    :param static: configuration of the application, more than all have
+    """
     lake = work / "lake"
     lake.mkdir(parents=True)
     for phase in ("plant", "run"):
@@ -94,7 +103,7 @@ def _application(
             listener=spark.listener if watched else None,
             observe=watched,
             connectors=FORMATS[kind],
-            conf={"spark.sql.catalogImplementation": "in-memory"},
+            conf={"spark.sql.catalogImplementation": "in-memory", **static},
         )
         (work / "scratch").rename(work / f"scratch-{phase}")
         for name, error in json.loads((lake / "failed.json").read_text()).items():

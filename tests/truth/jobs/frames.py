@@ -14,7 +14,7 @@ TODAY = "2024-05-06"
 ID_AND_USER = {"id": {"events.id"}, "user": {"events.user"}}
 
 
-class Python_Function(Job):  # noqa: N801
+class PythonFunction(Job):
     """A Python UDF is made of its arguments."""
 
     reads = {"events": [TODAY]}
@@ -29,7 +29,7 @@ class Python_Function(Job):  # noqa: N801
         lake.write(day.select("id", mix("id", "user").alias("mixed")), "out")
 
 
-class Cached_Then_Split(Job):  # noqa: N801
+class CachedThenSplit(Job):
     """Two writes take their rows from one cached frame."""
 
     reads = {"events": ["2024-05-06", "2024-05-07"]}
@@ -59,7 +59,7 @@ class Chain(Job):
         lake.write(lake.read("staged").selectExpr("sum(user) AS n"), "out")
 
 
-class Two_Levels(Job):  # noqa: N801
+class TwoLevels(Job):
     """Two dimensions, one of them a number, with a null."""
 
     reads = {"hours": [(TODAY, "1"), (TODAY, None)]}
@@ -106,7 +106,7 @@ class Numbers(Job):
         lake.write(rows.selectExpr("id", "bucket * 10 AS bucket"), "out", "bucket")
 
 
-class Dynamic_Overwrite(Job):  # noqa: N801
+class DynamicOverwrite(Job):
     """Only the partitions of the frame are overwritten."""
 
     reads = {"events": [TODAY]}
@@ -121,7 +121,7 @@ class Dynamic_Overwrite(Job):  # noqa: N801
         lake.write(lake.read("events").where(f"dt = '{TODAY}'"), "out", "dt", mode="dynamic")
 
 
-class Whole_Overwrite(Job):  # noqa: N801
+class WholeOverwrite(Job):
     """An overwrite of the whole table writes what it writes."""
 
     reads = {"events": [TODAY]}
@@ -135,7 +135,7 @@ class Whole_Overwrite(Job):  # noqa: N801
         lake.write(lake.read("events").where(f"dt = '{TODAY}'"), "out", "dt", mode="overwrite")
 
 
-class Ddl_Insert(Job):  # noqa: N801
+class DdlInsert(Job):
     """INSERT with a static partition writes that."""
 
     reads = {"events": ["2024-05-05"]}
@@ -152,7 +152,7 @@ class Ddl_Insert(Job):  # noqa: N801
         )
 
 
-class Ddl_Overwrite(Job):  # noqa: N801
+class DdlOverwrite(Job):
     """INSERT OVERWRITE with a static partition overwrites that."""
 
     reads = {"events": ["2024-05-05"]}
@@ -179,7 +179,7 @@ class Updated(Job):
         lake.spark.sql(f"UPDATE {lake.name('events')} SET user = 0 WHERE dt = '{TODAY}'")
 
 
-class Deleted_Rows(Job):  # noqa: N801
+class DeletedRows(Job):
     """A DELETE of some rows rewrites their partition."""
 
     formats = ("delta", "iceberg")
@@ -212,7 +212,7 @@ class Merged(Job):
         )
 
 
-class Failed_Action(Job):  # noqa: N801
+class FailedAction(Job):
     """A query that fails in the middle is caught; what comes after counts."""
 
     reads = {"events": Every(DAYS)}
@@ -241,7 +241,7 @@ class Collected(Job):
         lake.write(frame, "out")
 
 
-class Counted_Only(Job):  # noqa: N801
+class CountedOnly(Job):
     """A count reads what it counts, and writes nothing."""
 
     reads = {"events": ["2024-05-05"]}
@@ -253,5 +253,5 @@ class Counted_Only(Job):  # noqa: N801
         return _CountedByIceberg() if kind == "iceberg" else self
 
 
-class _CountedByIceberg(Counted_Only):
+class _CountedByIceberg(CountedOnly):
     declared = {"partitions_unknown events": "Iceberg answers it from its statistics"}

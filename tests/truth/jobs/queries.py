@@ -35,7 +35,7 @@ class _Query(Job):
         lake.write(lake.spark.sql(self.sql), "out", *self.by)
 
 
-class Lateral_View(_Query):  # noqa: N801
+class LateralView(_Query):
     """Values of a generator are made of what it explodes."""
 
     sql = """SELECT e.id, x.part FROM events e
@@ -45,7 +45,7 @@ class Lateral_View(_Query):  # noqa: N801
     columns = {"out": {"id": {"events.id"}, "part": {"events.user", "events.id"}}}
 
 
-class Lateral_Join(_Query):  # noqa: N801
+class LateralJoin(_Query):
     """A lateral subquery sees the columns of what stands before it."""
 
     sql = """SELECT e.id, s.twice FROM events e,
@@ -54,7 +54,7 @@ class Lateral_Join(_Query):  # noqa: N801
     columns = {"out": {"id": {"events.id"}, "twice": {"events.user"}}}
 
 
-class Full_Join(_Query):  # noqa: N801
+class FullJoin(_Query):
     """No condition of a full join leaves out partitions of either side."""
 
     sql = """SELECT coalesce(e.user, u.user) AS user, u.name FROM events e
@@ -63,7 +63,7 @@ class Full_Join(_Query):  # noqa: N801
     columns = {"out": {"user": {"events.user", "users.user"}, "name": {"users.name"}}}
 
 
-class Semi_Join(_Query):  # noqa: N801
+class SemiJoin(_Query):
     """The right side of a semi join is read, and no value is made of it."""
 
     sql = """SELECT id, dt FROM events LEFT SEMI JOIN
@@ -75,7 +75,7 @@ class Semi_Join(_Query):  # noqa: N801
     columns = {"out": {"id": {"events.id"}, "dt": {"events.dt"}}}
 
 
-class Not_In(_Query):  # noqa: N801
+class NotIn(_Query):
     """A NOT IN is an anti join that minds nulls."""
 
     sql = "SELECT id FROM events WHERE user NOT IN (SELECT user FROM users WHERE country IS NULL)"
@@ -83,7 +83,7 @@ class Not_In(_Query):  # noqa: N801
     columns = {"out": {"id": {"events.id"}}}
 
 
-class Scalar_Subquery(_Query):  # noqa: N801
+class ScalarSubquery(_Query):
     """A scalar subquery in the list of columns makes a value, one in a condition only filters."""
 
     sql = """SELECT id, (SELECT max(name) FROM users WHERE country = 'fr') AS last FROM events
@@ -130,7 +130,7 @@ class United(_Query):
     }
 
 
-class Grouping_Sets(_Query):  # noqa: N801
+class GroupingSets(_Query):
     """A column that some grouping sets leave out is still made of its source."""
 
     sql = """SELECT dt, user % 2 AS odd, count(*) AS n, sum(id) AS total FROM events
@@ -170,7 +170,7 @@ class Windowed(_Query):
     }
 
 
-class Filtered_Aggregate(_Query):  # noqa: N801
+class FilteredAggregate(_Query):
     """The filter of an aggregate chooses what it is made of."""
 
     sql = """SELECT dt, sum(user) FILTER (WHERE id > 3) AS total FROM events
@@ -180,7 +180,7 @@ class Filtered_Aggregate(_Query):  # noqa: N801
     columns = {"out": {"dt": {"events.dt"}, "total": {"events.user", "events.id"}}}
 
 
-class Higher_Order(_Query):  # noqa: N801
+class HigherOrder(_Query):
     """A lambda's result is made of the array, and of the columns that the lambda takes."""
 
     sql = """SELECT transform(collect_list(id), x -> x + 1) AS ids,
@@ -199,7 +199,7 @@ class Structs(_Query):
     columns = {"out": {"left": {"events.id"}, "right": {"events.user"}}}
 
 
-class Values_Joined(_Query):  # noqa: N801
+class ValuesJoined(_Query):
     """Values that stand in the query are no dataset, and prune no partition by themselves."""
 
     sql = """SELECT e.id, v.label FROM events e JOIN
@@ -210,7 +210,7 @@ class Values_Joined(_Query):  # noqa: N801
     declared = {"column_without_sources out label": "it is made of values in the query"}
 
 
-class Self_Join(_Query):  # noqa: N801
+class SelfJoin(_Query):
     """A table that is read twice has the partitions of both reads."""
 
     sql = """SELECT a.id, b.user FROM events a JOIN events b ON a.id = b.id + 1
@@ -219,7 +219,7 @@ class Self_Join(_Query):  # noqa: N801
     columns = {"out": {"id": {"events.id"}, "user": {"events.user"}}}
 
 
-class No_Rows(_Query):  # noqa: N801
+class NoRows(_Query):
     """A day that does not exist is read of no partition; a format with a log writes no file."""
 
     sql = "SELECT id, user FROM events WHERE dt = '1999-01-01'"
@@ -229,7 +229,7 @@ class No_Rows(_Query):  # noqa: N801
         return self if kind == "parquet" else _NoRowsInALog()
 
 
-class _NoRowsInALog(No_Rows):
+class _NoRowsInALog(NoRows):
     writes = {"out": "none"}
 
 
@@ -250,7 +250,7 @@ class _ContradictionInALog(Contradiction):
     declared = {"partitions_unknown events": "the listener has it of the plan before"}
 
 
-class By_Function(_Query):  # noqa: N801
+class ByFunction(_Query):
     """A function of the column that partitions the table chooses partitions."""
 
     sql = "SELECT id, user FROM events WHERE date_add(to_date(dt), 1) = DATE'2024-05-07'"
@@ -261,7 +261,7 @@ class By_Function(_Query):  # noqa: N801
         return _ByFunctionOfIceberg() if kind == "iceberg" else self
 
 
-class _ByFunctionOfIceberg(By_Function):
+class _ByFunctionOfIceberg(ByFunction):
     # Iceberg takes over no such filter, and Spark opens the files of all days.
     reads = {"events": Every(DAYS)}
 
@@ -281,7 +281,7 @@ class Limited(_Query):
     columns = {"out": {"id": {"events.id"}, "dt": {"events.dt"}}}
 
 
-class Nested_Ctes(_Query):  # noqa: N801
+class NestedCtes(_Query):
     """A CTE that is used twice is read once or twice, with the same result."""
 
     sql = """WITH day AS (SELECT * FROM events WHERE dt = '2024-05-06'),
@@ -312,7 +312,7 @@ class Sampled(_Query):
     columns = {"out": {"id": {"events.id"}}}
 
 
-class Cross_Cube(_Query):  # noqa: N801
+class CrossCube(_Query):
     """A cross join of an aggregate with a table is made of both."""
 
     sql = """SELECT e.id, t.n FROM (SELECT id FROM events WHERE dt = '2024-05-07') e
@@ -324,11 +324,11 @@ class Cross_Cube(_Query):  # noqa: N801
         return _CrossCubeOfIceberg() if kind == "iceberg" else self
 
 
-class _CrossCubeOfIceberg(Cross_Cube):
+class _CrossCubeOfIceberg(CrossCube):
     declared = {"partitions_unknown users": "Iceberg answers it from its statistics"}
 
 
-class Coalesced_Days(_Query):  # noqa: N801
+class CoalescedDays(_Query):
     """The day of the result is computed, and so are the partitions that are written."""
 
     sql = """SELECT id, date_format(date_add(to_date(dt), 30), 'yyyy-MM-dd') AS due FROM events
