@@ -12,6 +12,7 @@ Names of datasets (:func:`with_canonical_names`):
   folder, of which the stream reads an unknown part. So is the folder of a wildcard of files, which
   the listener reports as it is for RDD code.
 - A model of Spark's ML library is one dataset (:func:`saved_models`).
+- An RDD that is made of values in the job has no input.
 
 Actions (:func:`repaired`):
 
@@ -44,7 +45,7 @@ from msgspec.structs import replace
 
 from airflow_provider_sparklineage.lineage.application.accesses import united_locations
 from airflow_provider_sparklineage.lineage.application.accumulation import ActionState
-from airflow_provider_sparklineage.model.datasets import is_files, looks_like_file
+from airflow_provider_sparklineage.model.datasets import DatasetName, is_files, looks_like_file
 from airflow_provider_sparklineage.model.globs import is_glob
 from airflow_provider_sparklineage.model.locations import DEFAULT_LOCATOR
 
@@ -57,11 +58,14 @@ if TYPE_CHECKING:
         Action,
         SparkApplication,
     )
-    from airflow_provider_sparklineage.model.datasets import DatasetName
     from airflow_provider_sparklineage.model.locations import Locator
 
 
 # --- names ----------------------------------------------------------------------------------------
+
+
+# With Spark 3.5 the listener names this as the input of an RDD that is made of values in the job.
+_ROOT = DatasetName("file", "/")
 
 
 def with_canonical_names(application: SparkApplication, locator: Locator) -> SparkApplication:
@@ -74,6 +78,9 @@ def with_canonical_names(application: SparkApplication, locator: Locator) -> Spa
     of_all = {name: known for name, known in renamed.items() if known != name}
     actions = []
     for action in application.actions:
+        if action.job_type == "RDD_JOB" and any(d.name == _ROOT for d in action.inputs):
+            inputs = tuple(d for d in action.inputs if d.name != _ROOT)
+            action = replace(action, inputs=inputs)
         folders = dict(_folders_of_files(action, locator))
         if moved := {**of_all, **folders}:
             action = replace(

@@ -15,8 +15,13 @@ BOTH = {name: FIRST[name] | SECOND[name] for name in FIRST}
 
 
 class _Twice(Job):
-    """The days of two tables are written into one."""
+    """The days of two tables are written into one.
 
+    A snapshot of Iceberg does not tell if it overwrote a partition or changed some of its rows, so
+    columns of both writes stay there.
+    """
+
+    formats = ("parquet", "delta")
     mode = "dynamic"
     first: tuple[str, ...] = (DAYS[0],)
     second: tuple[str, ...] = (DAYS[0],)
@@ -97,17 +102,15 @@ class OverwrittenAndReadBack(_Twice):
 class StaticPartitionsBySql(_Twice):
     """Two statements overwrite one partition that they name."""
 
-    formats = ("parquet", "iceberg")
+    formats = ("parquet",)
 
     def run(self, lake: Lake) -> None:
-        out = lake.name("out")
-        if lake.kind != "iceberg":
-            columns = "id bigint, value bigint, dt string"
-            out = f"{lake.job}.named"
-            lake.spark.sql(
-                f"CREATE TABLE {out} ({columns}) USING {lake.kind} PARTITIONED BY (dt) "
-                f"LOCATION '{lake.path('out')}'"
-            )
+        columns = "id bigint, value bigint, dt string"
+        out = f"{lake.job}.named"
+        lake.spark.sql(
+            f"CREATE TABLE {out} ({columns}) USING {lake.kind} PARTITIONED BY (dt) "
+            f"LOCATION '{lake.path('out')}'"
+        )
         for table in ("events", "more"):
             lake.view(table)
             lake.spark.sql(

@@ -235,3 +235,9 @@ def test_a_model_in_a_folder_of_a_day_is_a_part_of_the_models():
     [model] = done.outputs
     assert short([model]) == ["m"]
     assert model.locations == {"/lake/m/dt=2024-05-06"}
+
+
+def test_values_in_the_job_are_no_folder():
+    values = (ActionDataset(DatasetName("file", "/"), {}, {}),)
+    read = replace(batch(values + lake("days"), is_stream=False), job_type="RDD_JOB")
+    assert short(named(read)[0].inputs) == ["days"]
