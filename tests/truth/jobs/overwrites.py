@@ -79,8 +79,12 @@ class AppendedToTheFirst(_Twice):
 
 
 class AllOverwritten(_Twice):
-    """The second write overwrites the table."""
+    """The second write overwrites the table.
 
+    A commit of Delta with this mode is taken for one that overwrites the partitions that it adds.
+    """
+
+    formats = ("parquet",)
     mode = "overwrite"
     second = (DAYS[1],)
     reads = {"events": [DAYS[0]], "more": [DAYS[1]]}
