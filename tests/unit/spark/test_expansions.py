@@ -82,3 +82,9 @@ def test_a_query_that_is_a_field_of_its_command_is_filled(expansions):
 
 def test_a_plan_without_such_nodes_costs_no_call(expansions):
     expansions.fill(tree(), '"projections":[]', None, None)
+
+
+def test_projections_of_other_nodes_stay_null(expansions):
+    nodes = [{"class": "logical.ReplaceData", "num-children": 0, "projections": None}]
+    expansions.fill(nodes, '"projections":null', answers(projections=object()), unlimited())
+    assert nodes[0]["projections"] is None

@@ -22,7 +22,9 @@ def fill(nodes, text, plan, budget):
     if _LEFT_OUT not in text:
         return
     for at, path in enumerate(_paths(nodes)):
-        if nodes[at].get("projections", ()) is None:
+        # ReplaceData and WriteDelta have projections of another kind, also null.
+        is_expand = nodes[at]["class"].rpartition(".")[2] == "Expand"
+        if is_expand and nodes[at].get("projections", ()) is None:
             node = plan
             for position in path:
                 node = node.children().apply(position)
