@@ -142,6 +142,9 @@ def accumulated(actions: Sequence[Action], ledgers: Ledgers, report: SubsetRepor
     :param report: the report that finds the partitions that a failed write may have half written
     """
     done = Accumulated(ledgers, report)
+    for action in actions:
+        for output in action.outputs:
+            ledgers.of(output.name).take_plans(action)
     for number, action in enumerate(actions):
         if ledgers.allowance.is_over(Stage.MERGING):
             text = f"Merging took too long and ended after {number} of {len(actions)} actions"

@@ -420,6 +420,8 @@ class Ledger:
         reads, writes = seen.reads.get(dataset, ()), seen.writes.get(dataset, ())
         self.observed = ObservedAccesses(reads, writes) if reads or writes else NOTHING_OBSERVED
         self._plans = Timeline((*plan.span, plan) for plan in seen.plans.get(dataset, ()))
+        self._taken: set[int] = set()
+        """The ids of the plans whose queries ran during an action."""
         self._reported: ReportedWrites | None = None  # most datasets are only read
         self._grades: dict[Side, Grade] = {}
         self._locations: dict[Side, set[str] | None] = {}
@@ -494,12 +496,27 @@ class Ledger:
         The start and the end of an action can both be reported after its query has ended. In this
         case the action gets the plan that is nearest in time.
         """
+        within, near = self._plans_around(action)
+        left = [plan for plan in near if id(plan) not in self._taken]
+        if not within and left:
+            return (min(left, key=lambda plan: plan.gap(action.started, action.ended)),)
+        return tuple(within)
+
+    def take_plans(self, action: Action) -> None:
+        """Note the plans whose queries ran during an action, so that no other action gets them.
+
+        Without this, a write whose plan was not recorded would get the plan of the write before it.
+        """
+        self._taken.update(map(id, self._plans_around(action)[0]))
+
+    def _plans_around(self, action: Action) -> tuple[list[WritePlan], list[WritePlan]]:
+        """Give the plans whose queries ran during an action, and those that ran shortly around it.
+
+        The plans that are known to be of another action are left out.
+        """
         during = self._plans.during(action.started, action.ended)
         found = [plan for plan in during if plan.run_id in (None, action.run_id)]
-        within = [plan for plan in found if plan.is_within(action.started, action.ended)]
-        if not within and found:
-            return (min(found, key=lambda plan: plan.gap(action.started, action.ended)),)
-        return tuple(within)
+        return [plan for plan in found if plan.is_within(action.started, action.ended)], found
 
     # --- entering ---
 

@@ -15,13 +15,8 @@ BOTH = {name: FIRST[name] | SECOND[name] for name in FIRST}
 
 
 class _Twice(Job):
-    """The days of two tables are written into one.
+    """The days of two tables are written into one."""
 
-    A snapshot of Iceberg does not tell if it overwrote a partition or changed some of its rows, so
-    columns of both writes stay there.
-    """
-
-    formats = ("parquet", "delta")
     mode = "dynamic"
     first: tuple[str, ...] = (DAYS[0],)
     second: tuple[str, ...] = (DAYS[0],)
@@ -79,12 +74,8 @@ class AppendedToTheFirst(_Twice):
 
 
 class AllOverwritten(_Twice):
-    """The second write overwrites the table.
+    """The second write overwrites the table."""
 
-    A commit of Delta with this mode is taken for one that overwrites the partitions that it adds.
-    """
-
-    formats = ("parquet",)
     mode = "overwrite"
     second = (DAYS[1],)
     reads = {"events": [DAYS[0]], "more": [DAYS[1]]}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import msgspec
 import pytest
 from msgspec.structs import replace
@@ -234,6 +236,27 @@ def test_the_plan_of_the_next_write_is_not_one_of_this_one(recorded):
     assert plan.plan == msgspec.json.encode(query([AMOUNT]))
     alone = Ledgers(collected(records[1:], names))
     assert len(alone.of(output.name).plans(action)) == 1  # clocks differ by a few milliseconds
+
+
+def test_the_plan_of_the_write_before_is_not_one_of_a_write_without_a_plan(recorded):
+    application = repaired(recorded("python_udf").application)
+    [action] = application.actions
+    after = action.ended - action.started
+    later = replace(
+        action,
+        run_id="later",
+        started=action.ended + timedelta(milliseconds=5),
+        ended=action.ended + after,
+        outputs=tuple(replace(one, name=action.outputs[0].name) for one in action.outputs),
+    )
+    end = int(action.ended.timestamp() * 1000)
+    literals = [alias(number, name, text("x")) for number, name in enumerate(COLUMNS, 10)]
+    plan = [node("Project", 1, projectList=literals), relation()]
+    of_first = record(action, plan, started=end - 9, ended=end - 1)
+    names = {d.name: set() for d in (*action.inputs, *action.outputs)}
+    both = replace(application, actions=(action, later))
+    lineage = merge(both, Outcome.COMPLETE, observations=collected([of_first], names))
+    assert Column(ORDERS, "order_id") in columns(lineage)["order_id"]
 
 
 def test_an_action_whose_events_come_late_has_the_plan_that_ended_then(recorded):

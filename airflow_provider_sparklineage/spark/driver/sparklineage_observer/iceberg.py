@@ -429,6 +429,8 @@ def _write_record(base, table, mode, branch):
 
 def _write(base, table, snapshot, branch, classes, budget):
     mode = "append" if snapshot.operation() == "append" else "rows"
+    if mode == "rows" and snapshot.summary().get("replace-partitions") == "true":
+        mode = "dynamic"
     mode = "create" if snapshot.parentId() is None else mode
     write = _write_record(base, table, mode, branch)
     write.update(snapshot=str(snapshot.snapshotId()), time=snapshot.timestampMillis())
