@@ -54,6 +54,13 @@ class MultiInsertOfStages(Job):
             INSERT INTO {b} SELECT min(id), max(user)
         """)
 
+    def truth_of(self, kind: str) -> Job:
+        return _OfStatistics() if kind == "delta" else self
+
+
+class _OfStatistics(MultiInsertOfStages):
+    declared = {"partitions_unknown events": "Delta answers the second branch from statistics"}
+
 
 class MultiInsertIntoOne(Job):
     """Two branches write one table."""
