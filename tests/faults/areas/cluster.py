@@ -76,7 +76,9 @@ for name, before in {
     )
 
 
-@fault("The connection breaks in the middle of an event", "delivery_incomplete", "no_events")
+@fault(
+    "The connection breaks in the middle of an event", "delivery_incomplete", "observer_unavailable"
+)
 def _(bench):
     head = (
         "b'POST /api/v1/lineage HTTP/1.1\\r\\nContent-Length: 9999\\r\\nAuthorization: Bearer ' "
