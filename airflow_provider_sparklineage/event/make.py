@@ -116,9 +116,9 @@ class _Lifecycle(Facet):
 
 
 class _Statistics(Facet):
-    rows: int = msgspec.field(name="rowCount", default=0)
-    size: int = 0
-    files: int = msgspec.field(name="fileCount", default=0)
+    rows: model.Count = msgspec.field(name="rowCount", default=0)
+    size: model.Count = 0
+    files: model.Count = msgspec.field(name="fileCount", default=0)
 
 
 _SHAPES: dict[str, type[Facet]] = {

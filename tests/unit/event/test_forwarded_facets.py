@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import msgspec
+import pytest
 
 from airflow_provider_sparklineage.event.make import Forwarding
 from airflow_provider_sparklineage.model.datasets import DatasetName
@@ -36,3 +37,10 @@ def test_a_facet_that_is_wrong_is_declared_of_each_dataset():
     for dataset in (ORDERS, RATES):
         assert forwarding.of({"schema": raw(fields="none")}, dataset) == {}
     assert [d.dataset for d in forwarding.degradations()] == [ORDERS, RATES]
+
+
+@pytest.mark.parametrize("counts", [{"rowCount": -1}, {"size": -1}, {"fileCount": 2**63}])
+def test_statistics_that_no_reader_takes_are_left_out(counts):
+    forwarding = Forwarding()
+    assert forwarding.of({"outputStatistics": raw(**counts)}, ORDERS) == {}
+    assert [d.dataset for d in forwarding.degradations()] == [ORDERS]
