@@ -162,7 +162,7 @@ def _(bench):
     bench.code["last"] = "import atexit; atexit._clear()"
 
 
-@slow("The job streams, with Python code for each batch")
+@slow("The job streams, with Python code for each batch", changes="it has more datasets")
 def _(bench):
     bench.code["between"] = (
         "rows = spark.readStream.schema('id int').parquet(lake + '/orders')\n"
