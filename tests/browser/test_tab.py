@@ -84,7 +84,8 @@ def test_each_instance_of_a_mapped_task_has_its_own_lineage(tab):
 
 def test_what_another_instance_accessed_is_in_the_strip(tab):
     root = tab("mapped/mapped/0")
-    expect(root.locator(".legend .note")).to_have_text("Other runs that are known: 1.")
+    text = "Of 1 of 1 other runs some partitions are not known."
+    expect(root.locator(".legend .note")).to_have_text(text)
     expect(root.locator(".legend")).to_contain_text("by another run of this task")
 
 

@@ -32,6 +32,7 @@ from openlineage.client.serde import Serde
 from airflow_provider_sparklineage import cli
 from airflow_provider_sparklineage.expectations import DatasetSubset
 from airflow_provider_sparklineage.hooks.sparklineage import SparkLineageHook
+from airflow_provider_sparklineage.operators.adoption.adopting import has_lineage
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
 from tests.conftest import golden
 from tests.loopback import Handler, serving
@@ -368,7 +369,7 @@ def run(spark_submit, execute, context, caplog, tmp_path):
         context |= {"task": task, "params": task.params.dump()}
         exits = Exits()
         task.render_template_fields(context)
-        if isinstance(task, SparkLineageSubmitOperator):
+        if has_lineage(type(task)):
             exits["event, START"] = sent(task.get_openlineage_facets_on_start())
         spark_submit.forgets()
         try:
@@ -382,7 +383,7 @@ def run(spark_submit, execute, context, caplog, tmp_path):
         exits["rendered fields"] = str(redact(rendered(task)))
         exits.of_files("bundle", tmp_path / "captures")
         exits.of_files("temporary", tmp_path / "tmp")
-        if isinstance(task, SparkLineageSubmitOperator):
+        if has_lineage(type(task)):
             exits["event, COMPLETE"] = sent(task.get_openlineage_facets_on_complete(context["ti"]))
             exits["event, FAIL"] = sent(task.get_openlineage_facets_on_failure(context["ti"]))
         return exits

@@ -7,6 +7,8 @@ from collections import Counter
 
 import pytest
 
+pytest.importorskip("airflow", reason="the faults are those of its tasks")
+
 from airflow_provider_sparklineage.model.degradations import DegradationCode
 from tests.faults.__main__ import SPOILED
 from tests.faults.page import PAGE, page

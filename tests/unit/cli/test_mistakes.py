@@ -12,6 +12,9 @@ import sys
 from pathlib import Path
 
 import pytest
+
+pytest.importorskip("sqlalchemy", reason="it comes with Airflow")
+
 from sqlalchemy.exc import OperationalError
 
 from airflow_provider_sparklineage.history.store import Store

@@ -9,8 +9,11 @@ from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from types import SimpleNamespace
 
-import certifi
 import pytest
+
+pytest.importorskip("cryptography", reason="it comes with Airflow")
+
+import certifi
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
