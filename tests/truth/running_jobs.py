@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from tests.truth.columns import Sources
     from tests.truth.job import How, Job
+    from tests.truth.values import Partition
 
 APPLICATION = record_events.APPLICATIONS / "truth_jobs.py"
 OUTCOMES = ("right", "declared", "false", "silent")
@@ -169,10 +170,9 @@ class _Judge:
         self._datasets(
             "input", truth.reads, reported.inputs, reported.inputs.keys() & truth.reads.keys()
         )
-        written = {**truth.removes, **truth.writes}
+        written = {**{table: [] for table in truth.removes}, **truth.writes}
         both = reported.outputs.keys() & written.keys()
-        true = {**{table: [] for table in truth.removes}, **truth.writes}
-        self._datasets("output", true, reported.outputs, both)
+        self._datasets("output", written, reported.outputs, both)
         for table in both:
             self._removed(table, reported.outputs[table], truth.removes.get(table, []))
         for table, columns in truth.columns.items():
@@ -229,7 +229,7 @@ class _Judge:
         if isinstance(true, str):
             is_right, is_less, truth = accessed.how == true, False, true
         else:
-            partitions = {p if isinstance(p, tuple) else (p,) for p in true}
+            partitions = _partitions_of(true)
             known = accessed.partitions
             is_all = isinstance(true, Every) and accessed.how == "all"
             is_right, truth = is_all or known == partitions, _named(partitions)
@@ -239,8 +239,7 @@ class _Judge:
 
     def _removed(self, table: str, accessed: Accessed, true: How) -> None:
         """Compare the partitions that a job emptied with the truth."""
-        every = [()] if true == "all" else true
-        partitions = {p if isinstance(p, tuple) else (p,) for p in every}
+        partitions = _partitions_of([()] if true == "all" else true)
         is_less = accessed.removed < partitions
         outcome = self._unless_declared("silent" if is_less else "false", table)
         text = f"of {table} is removed {_named(accessed.removed)}, and true is {_named(partitions)}"
@@ -253,6 +252,10 @@ class _Judge:
         outcome = "false" if more else self._unless_declared("silent", table, column)
         text = f"{table}.{column}: too many {more}, missing {less}"
         self._check(not more and not less, outcome, text)
+
+
+def _partitions_of(true: Iterable[str | tuple[str | None, ...] | None]) -> set[Partition]:
+    return {p if isinstance(p, tuple) else (p,) for p in true}
 
 
 def _text(accessed: Accessed) -> str:

@@ -138,6 +138,7 @@ class WholeOverwrite(Job):
 class DdlInsert(Job):
     """INSERT with a static partition writes that."""
 
+    verb = "INTO"
     reads = {"events": ["2024-05-05"]}
     writes = {"out": ["2024-05-09"]}
     columns = {"out": {"id": {"events.id"}}}
@@ -147,25 +148,15 @@ class DdlInsert(Job):
         name = lake.create("out", "id bigint, dt string", "dt")
         lake.view("events")
         lake.spark.sql(
-            f"INSERT INTO {name} PARTITION (dt = '2024-05-09') "
+            f"INSERT {self.verb} {name} PARTITION (dt = '2024-05-09') "
             "SELECT id FROM events WHERE dt = '2024-05-05'"
         )
 
 
-class DdlOverwrite(Job):
+class DdlOverwrite(DdlInsert):
     """INSERT OVERWRITE with a static partition overwrites that."""
 
-    reads = {"events": ["2024-05-05"]}
-    writes = {"out": ["2024-05-09"]}
-    declared = {"column_without_sources out dt": "it is the value of a static partition"}
-
-    def run(self, lake: Lake) -> None:
-        name = lake.create("out", "id bigint, dt string", "dt")
-        lake.view("events")
-        lake.spark.sql(
-            f"INSERT OVERWRITE {name} PARTITION (dt = '2024-05-09') "
-            "SELECT id FROM events WHERE dt = '2024-05-05'"
-        )
+    verb = "OVERWRITE"
 
 
 class Updated(Job):
