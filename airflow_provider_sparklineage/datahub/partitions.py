@@ -22,6 +22,7 @@ from airflow_provider_sparklineage.datahub.proposals import (
 )
 from airflow_provider_sparklineage.event import model
 from airflow_provider_sparklineage.model import subset as conditions
+from airflow_provider_sparklineage.model import terms
 from airflow_provider_sparklineage.model.credentials import scrub_name
 from airflow_provider_sparklineage.model.partitioning import Partition
 from airflow_provider_sparklineage.model.terms import Frozen, Side
@@ -119,7 +120,7 @@ class Part(NamedTuple):
 
 WHOLE = Part("FULL_TABLE_SNAPSHOT", "FULL_TABLE")
 """A whole dataset. DataHub's pages ask for profiles by this name."""
-NOT_KNOWN = Part("partitions not known", "QUERY")
+NOT_KNOWN = Part(terms.NOT_KNOWN, "QUERY")
 """A part of which nothing is known; it may be all of the dataset.
 
 DataHub takes a spec that is left out for that of a whole dataset, so an unknown part needs a name.

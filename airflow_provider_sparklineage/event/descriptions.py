@@ -30,6 +30,7 @@ from airflow_provider_sparklineage.expectations import Side
 from airflow_provider_sparklineage.model.datasets import short_names
 from airflow_provider_sparklineage.model.degradations import DegradationCode
 from airflow_provider_sparklineage.model.producer import facet
+from airflow_provider_sparklineage.model.terms import NOT_KNOWN
 from airflow_provider_sparklineage.model.texts import some, truncated
 
 if TYPE_CHECKING:
@@ -51,7 +52,6 @@ _MAX_OF_COLUMNS = 500
 _MAX_EXPRESSION = 120
 _MAX_DATASETS = 6
 _MAX_SOURCES = 4
-_UNKNOWN = "partitions not known"
 _INCOMPLETE = frozenset(str(code) for code in DegradationCode if code.needs_attention)
 
 
@@ -183,7 +183,7 @@ class Descriptions:
         part_of = self._part(side, name)
         by = f"by {self._event.job.name}, {self._when}"
         if self._accessed(side, name) == "unknown":
-            return f"{verb.capitalize()} {by}; {_UNKNOWN}"
+            return f"{verb.capitalize()} {by}; {NOT_KNOWN}"
         return f"{part_of} {verb} {by}" if part_of else f"{verb.capitalize()} {by}"
 
     @cached_property
@@ -194,7 +194,7 @@ class Descriptions:
 
     def _with_part(self, side: Side, name: DatasetName) -> str:
         is_unknown = self._accessed(side, name) == "unknown"
-        part_of = f"({_UNKNOWN})" if is_unknown else self._part(side, name)
+        part_of = f"({NOT_KNOWN})" if is_unknown else self._part(side, name)
         return f"{self._names[name]} {part_of}".rstrip()
 
     def _accessed(self, side: Side, name: DatasetName) -> str:

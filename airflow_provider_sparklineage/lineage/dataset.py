@@ -17,7 +17,7 @@ from airflow_provider_sparklineage.lineage.partitions.comparison import (
     Reconciliation,
 )
 from airflow_provider_sparklineage.lineage.partitions.selection import Selected
-from airflow_provider_sparklineage.model.terms import Frozen, Outcome, Witness
+from airflow_provider_sparklineage.model.terms import NOT_KNOWN, Frozen, Outcome, Witness
 from airflow_provider_sparklineage.spark.capture.lines import decode_facet
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ _TEXTS = {
     Accessed.PART: "a part of it",
     Accessed.NONE: "nothing of it",
     Accessed.REMOVED: "all of it",
-    Accessed.UNKNOWN: "partitions not known",
+    Accessed.UNKNOWN: NOT_KNOWN,
 }
 
 

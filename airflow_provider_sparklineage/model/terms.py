@@ -51,6 +51,9 @@ class JobName(msgspec.Struct, frozen=True, order=True):
     name: str
 
 
+NOT_KNOWN = "partitions not known"
+"""The words, for people, for a part of a dataset that nobody knows; it may be all of it."""
+
 EVENTS = "events.ndjson"
 OBSERVATIONS = "observations.ndjson"
 MANIFEST = "manifest.json"
