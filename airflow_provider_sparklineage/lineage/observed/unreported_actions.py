@@ -41,7 +41,7 @@ from airflow_provider_sparklineage.lineage.application.accesses import (
     timelines,
 )
 from airflow_provider_sparklineage.lineage.application.accumulation import Action, ActionState
-from airflow_provider_sparklineage.lineage.application.repairs import MOVES
+from airflow_provider_sparklineage.lineage.application.repairs import MOVES, only_defines
 from airflow_provider_sparklineage.model.allowance import Limit, Stage
 from airflow_provider_sparklineage.model.producer import facet
 from airflow_provider_sparklineage.model.terms import Witness
@@ -385,13 +385,16 @@ class _Spans:
 
         If the action's query is known and wrote the dataset itself, the action reports no write of
         another query. An action right before or after the write counts only if no other write has
-        claimed it (:meth:`claim`).
+        claimed it (:meth:`claim`), and if it wrote data.
         """
         return any(
             self._writers.get((name, action.run_id), write.query) is write.query
-            and (overlap(_span(action), write.span) or (name, action.run_id) not in self._claimed)
+            and (overlap(_span(action), write.span) or self._is_free(name, action))
             for action in self._writes(name, write.span)
         )
+
+    def _is_free(self, name: DatasetName, action: Action) -> bool:
+        return (name, action.run_id) not in self._claimed and not only_defines(action)
 
     def claim(self, name: DatasetName, span: Span) -> None:
         """Note that the actions which overlap a write report that write, and none before or after.

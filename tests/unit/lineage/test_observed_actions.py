@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from airflow_provider_sparklineage.lineage.application.accesses import ActionDataset
 from airflow_provider_sparklineage.lineage.application.accumulation import (
@@ -257,6 +258,19 @@ def test_the_action_of_one_write_does_not_cover_another_at_the_same_time(began, 
     other = query(10, 13, "b", writes=[FILES], duration=3000)
     found = witnessed([reported(10, 14, ["a"], ["t"])], [other, shown])
     assert of(found) == hidden
+
+
+@pytest.mark.parametrize(
+    ("node", "hidden"),
+    [
+        ("create_table", [(10.01, 12, "a", "t")]),
+        ("execute_create_data_source_table_command", [(10.01, 12, "a", "t")]),
+        ("append_data", [(10.01, 12, "a", "")]),
+    ],
+)
+def test_the_action_that_created_a_table_does_not_cover_the_write_right_after_it(node, hidden):
+    before = replace(reported(9, 10, outputs=["t"]), job_name=f"app.{node}")
+    assert of(witnessed([before], [query(10.01, 12, "a", writes=["t"])])) == hidden
 
 
 @pytest.mark.parametrize(
