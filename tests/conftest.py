@@ -9,6 +9,7 @@ import os
 import shutil
 import sys
 import tempfile
+from copy import deepcopy
 from functools import cache, cached_property
 from importlib.util import find_spec
 from pathlib import Path
@@ -99,7 +100,7 @@ OBSERVED = [
 class Recorded:
     """A recorded case on its way to the merged event, one step further with each property.
 
-    Each step is made once for all tests: its values are not to be changed.
+    Each step is made once for all tests. Its values never change; each test gets its own event.
     """
 
     def __init__(self, case: str, spark: str = "4.0") -> None:
@@ -123,7 +124,7 @@ class Recorded:
 
     @property
     def event(self) -> dict[str, Any]:
-        return self._merged[1]
+        return deepcopy(self._merged[1])
 
     @cached_property
     def observed(self) -> TaskLineage:
