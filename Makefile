@@ -45,9 +45,9 @@ test-cluster: ## Run the tests on a Hadoop of this machine's own, and on the API
 	$(SETUP)
 	$(RUN) python -m pytest $(ON_TWO_CORES) -m cluster tests/cluster $(ARGS)
 
-truth: ## Compare what events report with what is true, for TPC-H on parquet, Delta and Iceberg; ARGS=delta for one
+truth: ## Compare what events report with what is true, for TPC-H on parquet, Delta and Iceberg; ARGS=delta for one, SPARK=3.5 for another Spark
 	$(SETUP)
-	$(RUN) python -m tests.truth $(ARGS)
+	$(RUN) python -m tests.truth $(if $(SPARK),--spark-submit "$$(.ci/spark-venv $(SPARK))/bin/spark-submit") $(ARGS)
 
 faults: ## Try all that may go wrong around lineage, and write docs/reliability.md; ARGS='-k jar' for some of it
 	$(SETUP)

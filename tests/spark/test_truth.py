@@ -22,11 +22,11 @@ QUERIES = ("q05", "q07", "q12", "q16", "q22")
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory):
+def found(spark, tmp_path_factory):
     """Run the queries once; give what is right of their event, and what is wrong."""
     queries = load(QUERIES)
     options = Options(scale=0.005, trace=opened.why_not() is None)
-    ran = run("parquet", queries, tmp_path_factory.mktemp("truth") / "parquet", options)
+    ran = run(spark, "parquet", queries, tmp_path_factory.mktemp("truth") / "parquet", options)
     return verdict(ran, queries)
 
 
@@ -41,4 +41,4 @@ def test_all_is_compared(found):
 @pytest.mark.parametrize("kind", FORMATS)
 def test_of_each_job_all_is_right_or_declared(kind, spark, tmp_path):
     submissions.require(spark, None if kind == "parquet" else kind)
-    assert run_jobs(kind, load_jobs(), tmp_path / "jobs").wrong == []
+    assert run_jobs(spark, kind, load_jobs(), tmp_path / "jobs").wrong == []

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.event.pipeline import merged_event
@@ -20,6 +18,7 @@ from tests.truth.planting import PARTITIONED_BY, SHARED, copies, plant
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from tests.truth.queries import Query
 
@@ -67,12 +66,13 @@ class Options:
     trace: bool = True
 
 
-def run(kind: str, queries: Sequence[Query], work: Path, options: Options) -> Run:
+def run(
+    spark: record_events.Spark, kind: str, queries: Sequence[Query], work: Path, options: Options
+) -> Run:
     """Run the queries in one application, listened to and observed.
 
     :param work: a folder to be made
     """
-    spark = record_events.Spark.of(Path(sys.executable).with_name("spark-submit"))
     lake = work / "lake"
     (lake / "planted").mkdir(parents=True)
     plant(lake / "planted", options.scale)

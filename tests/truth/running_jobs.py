@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections import Counter
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.model.terms import OBSERVATIONS
@@ -19,6 +17,7 @@ from tests.truth.running import FORMATS, merged
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
 
     from tests.truth.columns import Sources
     from tests.truth.job import How, Job
@@ -47,12 +46,13 @@ class JobsVerdict:
         return {"jobs": self.jobs, "checks": dict(self.checks), "wrong": self.wrong}
 
 
-def run_jobs(kind: str, jobs: Mapping[str, Job], work: Path) -> JobsVerdict:
+def run_jobs(
+    spark: record_events.Spark, kind: str, jobs: Mapping[str, Job], work: Path
+) -> JobsVerdict:
     """Run the jobs that a format has, and compare what the events say with what is true.
 
     :param work: a folder to be made, in which all is left
     """
-    spark = record_events.Spark.of(Path(sys.executable).with_name("spark-submit"))
     line = tuple(map(int, spark.line.split(".")))
     found = JobsVerdict(kind)
     able = {n: job for n, job in jobs.items() if kind in job.formats and line >= job.needs}
