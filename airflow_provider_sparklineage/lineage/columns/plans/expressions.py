@@ -379,7 +379,8 @@ _RANDOM_FUNCTIONS = frozenset({"Rand", "Randn", "RandStr", "Uniform", "Uuid", "S
 _PYTHON_FUNCTIONS = frozenset(
     {"PythonUDF", "PythonUDAF", "PythonUDTF", "UnresolvedPolymorphicPythonUDTF"}
 )
-_ATTRIBUTES = ("AttributeReference", "OuterReference", "LateralColumnAliasReference")
+_OUTER = ("OuterReference", "OuterScopeReference")  # of the plan around, and of one further out
+_ATTRIBUTES = ("AttributeReference", "LateralColumnAliasReference", *_OUTER)
 _SAME = frozenset(
     {
         *("Alias", "KnownNullable", "KnownNotNull", "KnownFloatingPointNormalized", "UpCast"),
@@ -494,7 +495,7 @@ class Expressions:
 
 
 def _attribute(name: str, node: Node, find: Find) -> Value:
-    if name == "OuterReference":
+    if name in _OUTER:
         inner = next(trees(node.get("e") or node.get("name")), None)
         node = inner[0] if inner else node
     number = expression_id(node)

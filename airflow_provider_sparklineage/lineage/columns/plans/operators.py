@@ -314,8 +314,8 @@ def _common_table(at: Step) -> Relation:
 def _common_table_reference(at: Step) -> Relation:
     """Follow a reference to a common table expression (CTE): its columns, under other ids.
 
-    In a recursive CTE, the reference to the CTE itself comes before the values of the CTE are
-    known; then all columns are UNKNOWN.
+    In the recursive part of a CTE, the columns are those of the rows that are found so far
+    (:meth:`Walk._recursion`). If the CTE is not known, all columns are UNKNOWN.
     """
     order = exp.attributes(at.node.get("output"))
     defined = at.walk.common.get(at.node.get("cteId", at.node.get("loopId")))
@@ -323,18 +323,6 @@ def _common_table_reference(at: Step) -> Relation:
         return Relation.of(order, [exp.UNKNOWN] * len(order))
     at.level.choice.include(defined[1])
     return Relation.of(order, defined[0].values())
-
-
-def _recursion(at: Step) -> Relation:
-    """Follow the step of a recursive CTE: the union of its anchor and of its recursive part.
-
-    The recursive part may mix the columns each time it runs, so every column may have more sources
-    than those that are found.
-    """
-    relation = _union(at)
-    for number, value in relation.known.items():
-        relation.known[number] = replace(value, is_whole=False)
-    return relation
 
 
 # --- operators of rows, columns and values --------------------------------------------------------
@@ -352,7 +340,16 @@ _LEAVES_MADE_OF = {
 _PASSING_OPERATORS = frozenset(
     {
         *("SubqueryAlias", "View", "Subquery", "ReturnAnswer", "WriteFiles", "ResolvedHint"),
-        *("LocalLimit", "GlobalLimit", "Limit", "Offset", "Tail", "Sample", "CollectMetrics"),
+        *(
+            "LocalLimit",
+            "GlobalLimit",
+            "Limit",
+            "LimitAll",
+            "Offset",
+            "Tail",
+            "Sample",
+            "CollectMetrics",
+        ),
         *("Repartition", "RepartitionByExpression", "RebalancePartitions", "EventTimeWatermark"),
     }
 )
@@ -411,10 +408,17 @@ def _join(at: Step) -> Relation:
     return relation
 
 
-def _join_by(at: Step, relation: Relation) -> None:
+def _join_by(at: Step, relation: Relation, field: str = "condition") -> None:
     find = at.level.finder(relation)
-    for tree in at.level.trees(at.node, "condition"):
+    for tree in at.level.trees(at.node, field):
         at.level.choice.add(at.walk.of(tree, find, at.level.choice.sources), exp.JOIN)
+
+
+def _nearest_by(at: Step) -> Relation:
+    """Follow a join that takes for each row the nearest ones of the right side."""
+    relation = joined_relation(*at.inputs)
+    _join_by(at, relation, "rankingExpression")
+    return relation
 
 
 def _lateral_join(at: Step) -> Relation:
@@ -476,17 +480,18 @@ _OPERATORS: dict[str, Callable[[Step], Relation]] = {
     "Filter": _filter,
     "Join": _join,
     "LateralJoin": _lateral_join,
+    "NearestByJoin": _nearest_by,
     "Sort": _sort,
     "Window": _window,
     "Generate": _generate,
     "Expand": _expand,
     "Union": _union,
+    "SequentialStreamingUnion": _union,
     "Except": _compared_rows,
     "Intersect": _compared_rows,
     "WithCTE": lambda at: at.inputs[-1],
     "CTERelationDef": _common_table,
     "CTERelationRef": _common_table_reference,
-    "UnionLoop": _recursion,
     "UnionLoopRef": _common_table_reference,
     "MergeRows": _merge_rows,
     "DeserializeToObject": _object_of_row,
@@ -553,11 +558,37 @@ class Walk:
                 self._work(1 + sum(len(relation.order) for relation in inputs))
                 made[at] = _OPERATORS.get(exp.kind(node), _other)(Step(self, node, inputs, level))
                 continue
+            if exp.kind(node) == "UnionLoop":
+                made[at] = self._recursion(exp.subtree(tree, at), level)
+                continue
             if exp.kind(node) == "CTERelationDef":
                 level.choices.append(Choice())
             waiting.append((at, True))
             waiting += ((child, False) for child in reversed(below[at]))
         return made[0], level.choice
+
+    def _recursion(self, tree: exp.Tree, level: Level) -> Relation:
+        """Follow a recursive CTE: unite the columns of its anchor and of its recursive part.
+
+        The recursive part reads the rows of the step before, and may mix their columns, so it is
+        followed until its columns have no more sources. Each pass adds a source or a way from one,
+        or is the last.
+        """
+        first, further = (exp.subtree(tree, at) for at in exp.children(tree)[0])
+        anchor, choice = self.relation(first, level.outer)
+        level.choice.include(choice)
+        values, loop = anchor.values(), tree[0].get("id")
+        while True:
+            self.common[loop] = Relation.of(anchor.order, values), Choice()
+            step, choice = self.relation(further, level.outer)
+            before, found = values, step.values()
+            if len(found) != len(values):
+                found = [exp.UNKNOWN] * len(values)
+            values = list(map(exp.together, zip(before, found, strict=True)))
+            if values == before:
+                break
+        level.choice.include(choice)
+        return Relation.of(anchor.order, values)
 
     def changed(
         self, column: str, tree: exp.Tree, condition: exp.Tree | None, relation: Relation

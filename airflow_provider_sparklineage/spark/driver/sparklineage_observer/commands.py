@@ -36,7 +36,7 @@ TABLE_AS_SELECT = "CreateDataSourceTableAsSelectCommand"
 DELTA_CHANGES = ("MergeIntoCommand", "UpdateCommand", "DeleteCommand")
 _DELTA_PARTITIONS = "DeltaDynamicPartitionOverwriteCommand"
 _V2_WRITES = ("AppendData", "OverwriteByExpression", "OverwritePartitionsDynamic")
-_ROW_LEVEL = ("ReplaceData", "WriteDelta")
+_ROW_LEVEL = ("ReplaceData", "WriteDelta", "InsertOnlyMerge")
 _CREATIONS = ("CreateTableAsSelect", "ReplaceTableAsSelect")
 # Commands that the listener does not report, or reports with wrong columns.
 _UNREPORTED = (*DELTA_CHANGES, _DELTA_PARTITIONS, *_ROW_LEVEL, *_CREATIONS)
@@ -46,6 +46,7 @@ _LOST = re.compile(
     r"\)#\d|In(?:Pandas|Arrow)|TransformWithState"  # functions of Python
     r"|Expand|Except|Intersect|scalar-subquery#| FILTER \(|WithCTE|named_struct\("
     r"|\bstruct\(|Generate (?:stack|inline)"  # the listener mixes the values of their columns
+    r"|NearestBy"  # so it does here, of which Spark makes an aggregate
     r"|LogicalRDD|ExternalRDD|LocalRelation|OneRowRelation|Range|InMemoryRelation"
     r"|(?:\[|, )[^#\[\]]* AS |Generate [^#\n]*, (?:true|false), "  # made of no column
     r"|more fields"  # columns that the text leaves out

@@ -39,11 +39,9 @@ order_id <- orders.order_id IDENTITY
 * <- orders.dt FILTER, rates.month FILTER, rates.rate FILTER
 """,
     "recursion": """
-n <- customers.customer_id IDENTITY
+n <- customers.customer_id IDENTITY+TRANSFORMATION
 s <- customers.name IDENTITY
-n is not all known
-s is not all known
-* is not all known
+* <- customers.customer_id FILTER
 """,
     "lateral": """
 name <- customers.name IDENTITY

@@ -299,3 +299,65 @@ def test_a_struct_keeps_its_fields_through_projections_and_unions():
     union = node("Union", 2, output=[[attribute(5, "s")]])
     plan = [project(alias(9, "c", *field(0, attribute(5, "s")))), union, *made]
     assert of(*plan, orders("a", "b"), *other) == "c <- orders.a IDENTITY, orders.b IDENTITY"
+
+
+# --- recursion ------------------------------------------------------------------------------------
+
+
+def recursion(*names, step, loops=1):
+    """Make a recursion over columns, whose recursive part has other columns in their places.
+
+    :param step: the numbers of the columns that the recursive part puts in the place of each
+    """
+    columns = [attribute(at, name) for at, name in enumerate(("order_id", *names))]
+    loop = node("UnionLoopRef", loopId=loops, output=[[column] for column in columns])
+    part = project(*([columns[number]] for number in step))
+    return [node("UnionLoop", 2, id=loops, anchor=0, recursion=1), orders(*names), part, loop]
+
+
+@pytest.mark.parametrize(
+    ("step", "lines"),
+    [
+        ((0, 1), "order_id <- orders.order_id IDENTITY\na <- orders.a IDENTITY"),
+        (
+            (1, 0),
+            "order_id <- orders.a IDENTITY, orders.order_id IDENTITY\n"
+            "a <- orders.a IDENTITY, orders.order_id IDENTITY",
+        ),
+        (
+            (0, 0),
+            "order_id <- orders.order_id IDENTITY\n"
+            "a <- orders.a IDENTITY, orders.order_id IDENTITY",
+        ),
+    ],
+    ids=["as they are", "swapped", "one in both places"],
+)
+def test_a_recursion_is_followed_until_nothing_is_added(step, lines):
+    assert of(*recursion("a", step=step)) == lines
+
+
+def test_a_column_that_moves_on_at_each_step_gets_to_the_last_place():
+    names = [f"c{number}" for number in range(30)]
+    *_, last = of(*recursion(*names, step=(0, *range(30)))).splitlines()
+    assert last.count("IDENTITY") == 31
+
+
+def test_a_recursive_part_with_other_columns_is_not_known():
+    loop = recursion("a", step=(0,))
+    assert of(*loop) == (
+        "order_id <- orders.order_id IDENTITY\na <- orders.a IDENTITY\n"
+        "a is not all known\norder_id is not all known"
+    )
+
+
+def test_following_a_recursion_ends_when_the_time_is_up():
+    plan = recursion(*(f"c{number}" for number in range(200)), step=(0, *range(200)))
+    with pytest.raises(SpentError):
+        planned_columns(write_plan(plan), working(1, Stage.COLUMNS))
+
+
+def test_the_nearest_rows_are_joined_by_their_rank():
+    join = node("NearestByJoin", 2, rankingExpression=[node("Subtract", 2), ID, attribute(5, "b")])
+    assert of(project([attribute(5, "b")]), join, orders(), orders("b", start=4)) == (
+        "b <- orders.b IDENTITY\n* <- orders.b JOIN, orders.order_id JOIN"
+    )
