@@ -13,6 +13,7 @@ Data that exceeds DuckDB's memory limit is written to the store's disk while the
 from __future__ import annotations
 
 import time
+from collections import Counter
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -264,8 +265,9 @@ def build(
         )
         lines = reading.lines(one for one in sources if not isinstance(one, Store))
         staged, unreadable = stage(connection, lines, building.scratch, progress)
-        skipped = {**reading.skipped, UNREADABLE: unreadable}
-        skipped = {str(key): count for key, count in skipped.items() if count}
+        # Files that cannot be opened have the same key.
+        counts = +reading.skipped + Counter({UNREADABLE: unreadable})
+        skipped = {str(key): count for key, count in counts.items()}
         before, since = building.before, building.since(keep)
         files = [FactsFile(str(file), since) for file in staged]
         files += [one for other in others for one in _files_of(other, since)]

@@ -7,6 +7,7 @@ import os
 import resource
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -108,6 +109,25 @@ def test_a_url_without_a_bundle_is_reported_as_that(run, tmp_path):
     line = advice(run("show", f"file://{tmp_path}/nothing"))
     assert f"There is no capture bundle at file://{tmp_path}/nothing" in line
     assert "capture_location needs a connection" in line
+
+
+@pytest.mark.parametrize("kind", ["a pipe", "a device", "a socket"])
+@pytest.mark.parametrize("question", ["build", "trace"])
+def test_a_source_that_cannot_be_read_is_counted(run, tmp_path, kind, question):
+    source = tmp_path / "events.json"
+    if kind == "a pipe":
+        os.mkfifo(source)
+    elif kind == "a device":
+        source.symlink_to("/dev/null")
+    else:
+        with socket.socket(socket.AF_UNIX) as listening:
+            listening.bind(str(source))
+    if question == "trace":
+        done = run("trace", "revenue", "--events", str(source))
+    else:
+        done = run("history", "build", str(source), "--store", str(tmp_path / "store"), "--strict")
+    assert "note: skipped: unreadable: 1" in done.err.splitlines()
+    assert done.code == (2 if question == "trace" else 1)
 
 
 # --- stores that are damaged, or none -------------------------------------------------------------
