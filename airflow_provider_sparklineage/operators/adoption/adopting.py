@@ -129,6 +129,9 @@ class _Disguise(type):
 
     def __setattr__(cls, name: str, value: object) -> None:
         setattr(original(cls), name, value)
+        if name in ("__name__", "__qualname__", "__module__"):  # each class has its own
+            type.__setattr__(cls, name, value)
+            return
         with suppress(AttributeError):  # such as `template_fields`, which would hide it
             type.__delattr__(cls, name)
 
@@ -213,6 +216,8 @@ _OF_ATTRIBUTES = ("__setattr__", "__getattribute__", "__class__")
 
 A user's class that defines one of them may refuse the attributes that lineage adds.
 """
+
+_OF_INSTANCES = frozenset({"__instancecheck__", "__subclasscheck__", "__subclasshook__"})
 
 
 class Decision(Frozen, frozen=True):
@@ -305,7 +310,7 @@ def _look_at(cls: type, kind: Kind) -> _Class:
         stock = cls.__mro__[len(own)]
         added = [each for each in cls.__mro__ if each not in stock.__mro__]
         reserved = _reserved(lineage_class(kind), stock)
-        obstacle = _obstacle(cls, kind, added, reserved)
+        obstacle = _obstacle(cls, kind, stock, added, reserved)
         if not obstacle:
             adopted_class(cls, kind)
         return _Class(
@@ -322,9 +327,12 @@ def _look_at(cls: type, kind: Kind) -> _Class:
         return _Class(False, names, obstacle=obstacle)
 
 
-def _obstacle(cls: type, kind: Kind, added: Sequence[type], reserved: frozenset[str]) -> str:
+def _obstacle(
+    cls: type, kind: Kind, stock: type, added: Sequence[type], reserved: frozenset[str]
+) -> str:
     """Find the reason why no task of a class can be adopted; empty if they can.
 
+    :param stock: the stock class from which ``cls`` is derived
     :param added: the classes of its method resolution order that the stock class does not have
     :param reserved: names of the attributes that lineage adds
     """
@@ -342,6 +350,10 @@ def _obstacle(cls: type, kind: Kind, added: Sequence[type], reserved: frozenset[
         return f"its own code sets {name}, which lineage has made anew"
     if obstacles.sets_unknown(added, constructors=False):
         return UNKNOWN_NAMES
+    # Python asks them about a task of an adopted class, and about none of the class itself.
+    metaclasses = {*inspect.getmro(type(cls))} - {*inspect.getmro(type(stock))}
+    if any(not _OF_INSTANCES.isdisjoint(vars(each)) for each in (*metaclasses, *added)):
+        return "its code decides what isinstance() answers"
     if not isinstance(cls.template_fields, list | tuple):  # type: ignore[attr-defined]
         return "its template_fields are no list or tuple"
     return obstacles.asks_for_class(added)

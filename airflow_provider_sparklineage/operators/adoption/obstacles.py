@@ -89,7 +89,7 @@ def asks_for_class(classes: Sequence[type]) -> str:
 
     :return: a clause on the code, e.g. "its code asks for its exact class"; empty if there is none
     """
-    for part in _parts(classes):
+    for part in (*_parts(classes), *_parts_of_descriptors(classes)):
         if _BASES & {*part.code.co_names}:
             return "its code asks for the bases or the subclasses of a class"
         if _is_identity_used(part):
@@ -143,6 +143,26 @@ def _parts(classes: Sequence[type]) -> Iterator[_Part]:
                 first = (*function.__code__.co_varnames, "")[0]
                 for code in _codes(function.__code__):
                     yield _Part(name, code, first, is_class)
+
+
+def _parts_of_descriptors(classes: Sequence[type]) -> Iterator[_Part]:
+    """Yield the code of attributes that answer by a ``__get__`` in Python, as a class property.
+
+    The ``__get__`` is given the class, and gives it to the functions that the attribute holds.
+    """
+    for name, value in (item for cls in classes for item in vars(cls).items()):
+        get = next((vars(t)["__get__"] for t in type(value).__mro__ if "__get__" in vars(t)), None)
+        if not isinstance(get, FunctionType) or type(value).__module__ == "functools":
+            continue
+        arguments = get.__code__.co_varnames[1 : get.__code__.co_argcount][:2]
+        for argument, is_class in zip(arguments, (False, True), strict=False):
+            for code in _codes(get.__code__):
+                yield _Part(name, code, argument, is_class)
+        for held in getattr(value, "__dict__", {}).values():
+            for function in _functions(held):
+                first = (*function.__code__.co_varnames, "")[0]
+                for code in _codes(function.__code__):
+                    yield _Part(name, code, first, is_class=True)
 
 
 def _functions(value: object) -> Iterator[FunctionType]:
@@ -284,7 +304,7 @@ def _is_text(step: tuple[str, Any]) -> bool:
 
 
 def _is_identity_used(part: _Part) -> bool:
-    """Whether code compares the class of ``self`` by ``is``, or gives it to ``super()``.
+    """Whether code compares the class of ``self`` by ``is``, or gives it to ``super`` or ``id``.
 
     A comparison of an attribute of the class, such as its name, does not count, and neither does a
     comparison in a method such as ``__eq__``.
@@ -297,7 +317,7 @@ def _is_identity_used(part: _Part) -> bool:
         start = _start_of_class(steps, number, part.first, variables)
         if start is None:
             continue
-        if start and steps[start - 1] == ("LOAD_GLOBAL", "super"):
+        if start and steps[start - 1] in (("LOAD_GLOBAL", "super"), ("LOAD_GLOBAL", "id")):
             return True
         after = steps[number + 1 : number + 6]
         if after and after[0][0] in ("STORE_FAST", "STORE_DEREF"):

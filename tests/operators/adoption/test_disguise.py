@@ -143,6 +143,17 @@ def its_fields_changed():
     return cls
 
 
+def its_names_changed():
+    def change(self):
+        type(self).__name__, type(self).__qualname__ = "Table", "Shop.Table"
+        type(self).__module__, type(self).__doc__ = "shop", "Of the shop."
+        names = (type(self).__name__, type(self).__qualname__, repr(type(self)))
+        return *names, cls.__name__, type(self).__module__, type(self).__doc__
+
+    cls = shop(change)
+    return cls
+
+
 # --- what the class has ---------------------------------------------------------------------------
 
 
@@ -287,6 +298,7 @@ def an_end():
 ADOPTED = [
     *(a_table, a_table_by_attribute, a_list, a_weak_table, a_dispatch, a_cache, a_name),
     *(instances, a_counter, a_counter_of_a_classmethod, its_fields_changed),
+    its_names_changed,
     *(a_list_of_fields, fields_that_are_counted, names_by_setattr, names_of_a_constructor),
     *(a_registry, a_frozen_class, a_mixin_behind, an_end, of_a_metaclass_of_the_metaclass),
     *(pytest.param(of(error()), id=f"{error.__name__} {of.__name__}")
@@ -404,6 +416,36 @@ def by_object(self, name):
     object.__setattr__(self, name, 1)
 
 
+class ClassProperty:
+    """Answers by the class, as many libraries have it."""
+
+    def __init__(self, function):
+        self.function = function
+
+    def __get__(self, task, cls):
+        return self.function(cls)
+
+
+class Owned(ClassProperty):
+    def __get__(self, task, cls):
+        return "orders" if cls is self.function else "rates"
+
+
+class Tasked(ClassProperty):
+    def __get__(self, task, cls):
+        return self.function is type(task)
+
+
+def metaclass_with(name):
+    method = getattr(BaseOperatorMeta, name)
+
+    def ask(cls, other):
+        return method(cls, other)
+
+    return lambda: meta(**{name: ask})("Shop", (SparkSubmitOperator,), {})
+
+
+INSTANCES = "its code decides what isinstance() answers"
 EXACT = "its code asks for its exact class"
 BASES = "its code asks for the bases or the subclasses of a class"
 FREE = "its code sets attributes whose names are not in it"
@@ -424,6 +466,16 @@ LEFT_ALONE = {
     "a classmethod": (doing(classmethod(lambda cls: cls is int)), EXACT),
     "a new one": (doing(new_one, "__new__"), EXACT),
     "decorated": (doing(by_decorator(lambda self: type(self) is int)), EXACT),
+    "a class property": (doing(ClassProperty(lambda cls: cls is int)), EXACT),
+    "a property of the owner": (doing(Owned(int)), EXACT),
+    "a property of the task": (doing(Tasked(int)), EXACT),
+    "an id": (doing(lambda self: id(type(self)) == 1), EXACT),
+    "instances": (metaclass_with("__instancecheck__"), INSTANCES),
+    "subclasses of a metaclass": (metaclass_with("__subclasscheck__"), INSTANCES),
+    "a hook of subclasses": (
+        doing(classmethod(lambda cls, other: NotImplemented), "__subclasshook__"),
+        INSTANCES,
+    ),
     "super of type(self)": (doing(by_super, "execute"), EXACT),
     "super of __class__": (
         doing(by_attribute, "execute"),
