@@ -39,7 +39,7 @@ from airflow_provider_sparklineage.storage.bounded import OutOfTimeError, within
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from io import BufferedIOBase
+    from io import BufferedIOBase, BufferedReader
     from pathlib import Path
 
 
@@ -474,9 +474,29 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = READ_S
     server: _Server
 
+    def parse_request(self) -> bool:
+        try:
+            return super().parse_request()
+        except ConnectionError:
+            self.server.receiver.refusals["that broke before its request was whole"] += 1
+            raise
+
     def do_POST(self) -> None:
         if self.server.judge(self.request):
-            self._answer(self._status())
+            status = self._status()
+            if status == HTTPStatus.CREATED and self._has_more():
+                self.server.receiver.lose("one behind another of the same connection", status)
+            self._answer(status)
+
+    def _has_more(self) -> bool:
+        """Whether the sender has already sent more than this request, which nothing will read."""
+        self.connection.settimeout(0)
+        try:
+            return bool(cast("BufferedReader", self.rfile).peek(1))
+        except OSError:  # the sender is gone
+            return False
+        finally:
+            self.connection.settimeout(self.timeout)
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
         """Refuse a request that is not like the listener's; the parent class calls this method."""

@@ -8,6 +8,7 @@ import http.client
 import json
 import os
 import socket
+import struct
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -311,6 +312,24 @@ def test_an_event_in_another_form_is_lost_and_counted(receiver, events, headers,
     with begun(receiver, f"POST /api/v1/lineage HTTP/1.1\r\n{lines}\r\n{{}}") as connection:
         assert connection.makefile("rb").readline().split()[1] in (b"411", b"415")
     assert (receiver.lost, events.read_text()) == ([why], "")
+
+
+@pytest.mark.parametrize("more", ["POST", "{}"])
+def test_an_event_behind_another_of_its_connection_is_lost_and_counted(receiver, events, more):
+    second = head(receiver, 2) + "{}" if more == "POST" else more
+    with contextlib.closing(begun(receiver, f"{head(receiver, 2)}{{}}{second}")) as connection:
+        assert connection.recv(64).startswith(b"HTTP/1.0 201")
+    assert events.read_text() == "{}\n"
+    assert receiver.lost == ["one behind another of the same connection"]
+
+
+def test_a_connection_that_breaks_in_its_headers_is_counted(receiver):
+    connection = begun(receiver, head(receiver, 2)[:60])
+    until(lambda: receiver._server._open, "it is not accepted")
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    connection.close()  # with a reset
+    until(lambda: receiver.refusals, "it is not counted")
+    assert refusals(receiver) == "1 that broke before its request was whole"
 
 
 def test_without_a_free_file_descriptor_nothing_spins_and_it_is_counted(
