@@ -615,12 +615,21 @@ class Store:
     """A history in files, below one folder or URL.
 
     :param url: a path, or a URL that Airflow's ``ObjectStoragePath`` can open
+    :raise HistoryError: if it is neither, or the path is not in UTF-8
     """
 
     def __init__(self, url: str, now: Callable[[], datetime] = _utc_now) -> None:
         self.url = url
         path = local_path(url)
-        self.files: Files = Remote(url) if path is None else Folder(path.absolute())
+        if path is not None:
+            path = path.absolute()
+            try:
+                str(path).encode()
+            except UnicodeEncodeError as error:
+                problem = f"{path} is no text in UTF-8, and DuckDB opens no such path."
+                fix = "Name another folder; if this one is in UTF-8, set PYTHONUTF8=1."
+                raise HistoryError(problem, fix) from error
+        self.files: Files = Remote(url) if path is None else Folder(path)
         self._now = now
 
     @classmethod

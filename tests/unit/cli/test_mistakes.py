@@ -111,6 +111,13 @@ def test_a_url_without_a_bundle_is_reported_as_that(run, tmp_path):
     assert "capture_location needs a connection" in line
 
 
+def test_a_store_whose_name_duckdb_cannot_have_is_reported(run, tmp_path, event):
+    name = os.fsdecode(bytes(tmp_path) + b"/\xe9t\xe9")
+    for argv in (("trace", "revenue"), ("history", "build", str(event)), ("history", "show")):
+        line = advice(run(*argv, "--store", name))
+        assert line.endswith("Name another folder; if this one is in UTF-8, set PYTHONUTF8=1.")
+
+
 @pytest.mark.parametrize("kind", ["a pipe", "a device", "a socket"])
 @pytest.mark.parametrize("question", ["build", "trace"])
 def test_a_source_that_cannot_be_read_is_counted(run, tmp_path, kind, question):
