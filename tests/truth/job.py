@@ -108,14 +108,15 @@ class Job:
     A subclass is the job that is named like it, in lower case: its :meth:`plant` and :meth:`run`
     get a :class:`Lake` with folders of its own. Its attributes are what is true after :meth:`run`,
     by the names of tables and folders in its lake. Where formats differ, a method
-    ``truth_of(kind)`` gives another job (a subclass) to take the truth from.
+    ``truth_of(kind)`` gives another job (a subclass) to take the truth from, and where Sparks
+    differ, ``truth_on(spark)`` of that one does.
     """
 
     formats: ClassVar[Sequence[str]] = FORMATS
     alone: ClassVar[bool] = False
     """Whether it needs an application of its own."""
-    needs: ClassVar[tuple[int, int]] = (3, 5)
-    """The first Spark that can run it."""
+    cannot: ClassVar[Mapping[str, str]] = {}
+    """Sparks (``4.0``) that cannot run it, or of which nothing is to be seen there, -> why not."""
     conf: ClassVar[Mapping[str, str]] = {}
     """SQL configuration while it runs."""
     static: ClassVar[Mapping[str, str]] = {}
@@ -142,6 +143,11 @@ class Job:
     def truth_of(self, kind: str) -> Job:
         """Give the job that has the truth of a format."""
         del kind
+        return self
+
+    def truth_on(self, spark: tuple[int, int]) -> Job:
+        """Give the job that has the truth on a Spark of this version."""
+        del spark
         return self
 
     def plant(self, lake: Lake) -> None:

@@ -35,15 +35,24 @@ class JobsVerdict:
     jobs: int = 0
     checks: Counter[str] = field(default_factory=Counter)
     wrong: list[str] = field(default_factory=list)
+    left_out: dict[str, str] = field(default_factory=dict)
+    """Jobs that this Spark cannot run, each with the reason."""
 
     def __str__(self) -> str:
         figures = [f"{self.checks[outcome]} {outcome}" for outcome in OUTCOMES]
         checks = sum(self.checks.values())
-        return f"{self.kind}: {self.jobs} jobs, {checks} checks: {', '.join(figures)}"
+        left_out = [f", {name} left out ({why})" for name, why in self.left_out.items()]
+        jobs = f"{self.jobs} jobs{''.join(left_out)}"
+        return f"{self.kind}: {jobs}, {checks} checks: {', '.join(figures)}"
 
     def as_dict(self) -> dict[str, Any]:
         """Give it for ``truth.json``."""
-        return {"jobs": self.jobs, "checks": dict(self.checks), "wrong": self.wrong}
+        return {
+            "jobs": self.jobs,
+            "checks": dict(self.checks),
+            "wrong": self.wrong,
+            "left_out": self.left_out,
+        }
 
 
 def run_jobs(
@@ -55,7 +64,9 @@ def run_jobs(
     """
     line = tuple(map(int, spark.line.split(".")))
     found = JobsVerdict(kind)
-    able = {n: job for n, job in jobs.items() if kind in job.formats and line >= job.needs}
+    able = {name: job for name, job in jobs.items() if kind in job.formats}
+    for name in [name for name, job in able.items() if spark.line in job.cannot]:
+        found.left_out[name] = able.pop(name).cannot[spark.line]
     together = [name for name, job in able.items() if not job.alone]
     groups = [("together", together), *((n, [n]) for n, job in able.items() if job.alone)]
     for folder, names in groups:
@@ -66,7 +77,7 @@ def run_jobs(
         event = _application(spark, kind, names, at, found, static)
         reported = _by_job(event, at / "lake", names)
         for name in names:
-            truth = able[name].truth_of(kind)
+            truth = able[name].truth_of(kind).truth_on(line)
             _Judge(found, f"{kind} {name}", truth, reported.pop(name)).judge()
         for rest in reported.values():
             strays = sorted({*rest.inputs, *rest.outputs})

@@ -179,6 +179,12 @@ def test_of_a_job_what_is_wrong_is_found(parts, outcomes):
     assert judged(**parts) == outcomes
 
 
+def test_a_job_that_this_spark_cannot_run_is_named_with_the_reason():
+    found = running_jobs.JobsVerdict("delta", left_out={"converted": "Delta does not fit"})
+    assert ", converted left out (Delta does not fit)," in str(found)
+    assert found.as_dict()["left_out"] == {"converted": "Delta does not fit"}
+
+
 def test_an_output_of_no_truth_is_false():
     out = Accessed("part", {("1",)})
     assert judged(outputs={"out": out, "out/part-0.parquet": out}) == {"false": 1}

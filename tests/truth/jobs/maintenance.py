@@ -221,7 +221,7 @@ class Converted(Job):
     """The folder becomes a table of Delta, with the files that are there."""
 
     formats = ("delta",)
-    needs = (4, 1)  # before, the release of Delta does not fit the one of Spark
+    cannot = dict.fromkeys(("3.5", "4.0"), "the release of Delta does not fit the one of Spark")
     maintains = {"plain": {"CONVERT TO DELTA"}}
 
     def plant(self, lake: Lake) -> None:
@@ -236,7 +236,7 @@ class Purged(DeletedRowsMaintained):
     """The same of Delta."""
 
     formats = ("delta",)
-    needs = Converted.needs
+    cannot = Converted.cannot
 
 
 class FilesAdded(_Days):

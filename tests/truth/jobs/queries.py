@@ -243,11 +243,25 @@ class Contradiction(_Query):
     def truth_of(self, kind: str) -> Job:
         return self if kind == "parquet" else _ContradictionInALog()
 
+    def truth_on(self, spark: tuple[int, int]) -> Job:
+        return self if spark >= (4, 0) else _ContradictionFoundLater()
+
+
+class _ContradictionFoundLater(Contradiction):
+    """Spark 3 does not compare the two conditions, and lists the folder for nothing."""
+
+    reads = {"events": "none"}
+    declared = {}
+
 
 class _ContradictionInALog(Contradiction):
     reads = {"events": "none"}
     writes = {"out": "none"}
     declared = {"partitions_unknown events": "the listener has it of the plan before"}
+
+    def truth_on(self, spark: tuple[int, int]) -> Job:
+        del spark
+        return self
 
 
 class ByFunction(_Query):
@@ -295,7 +309,7 @@ class NestedCtes(_Query):
 class Recursive(_Query):
     """A recursive CTE grows from its anchor."""
 
-    needs = (4, 1)
+    cannot = dict.fromkeys(("3.5", "4.0"), "it has no WITH RECURSIVE")
     sql = """WITH RECURSIVE up AS (
         SELECT id, user FROM events WHERE dt = '2024-05-06' AND id < 5
         UNION ALL SELECT id + 100, user FROM up WHERE id < 300)

@@ -137,7 +137,6 @@ class ChangeFeed(_History):
     """The same of Delta, by its change data feed."""
 
     formats = ("delta",)
-    needs = (4, 0)  # before, Delta reads the feed out of Spark's sight
     conf = {"spark.databricks.delta.properties.defaults.enableChangeDataFeed": "true"}
     reads = {"events": ["2024-05-06"]}
     writes = {"out": ["2024-05-06"]}
@@ -151,6 +150,14 @@ class ChangeFeed(_History):
     def read(self, lake: Lake) -> DataFrame:
         options = {"readChangeFeed": "true", "startingVersion": "1", "endingVersion": "1"}
         return lake.read("events", **options)
+
+    def truth_on(self, spark: tuple[int, int]) -> Job:
+        return self if spark >= (4, 0) else _ChangeFeedOutOfSight()
+
+
+class _ChangeFeedOutOfSight(ChangeFeed):
+    reads = {"events": "unknown"}
+    declared = {"partitions_unknown events": "before Spark 4, Delta reads it out of Spark's sight"}
 
 
 class Tag(_History):
