@@ -588,7 +588,12 @@ class Walk:
             if values == before:
                 break
         level.choice.include(choice)
-        return Relation.of(anchor.order, values)
+        # Spark 4.0 gives the rows the ids of the anchor's columns, later versions give them others.
+        own = [number.get("id") for number in tree[0].get("outputAttrIds") or ()]
+        order = anchor.order
+        if len(own) == len(order):
+            order = [(number, name) for number, (_, name) in zip(own, order, strict=True)]
+        return Relation.of(order, values)
 
     def changed(
         self, column: str, tree: exp.Tree, condition: exp.Tree | None, relation: Relation

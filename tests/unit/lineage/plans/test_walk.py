@@ -304,15 +304,17 @@ def test_a_struct_keeps_its_fields_through_projections_and_unions():
 # --- recursion ------------------------------------------------------------------------------------
 
 
-def recursion(*names, step, loops=1):
+def recursion(*names, step, loops=1, **fields):
     """Make a recursion over columns, whose recursive part has other columns in their places.
 
     :param step: the numbers of the columns that the recursive part puts in the place of each
+    :param fields: others of the node
     """
     columns = [attribute(at, name) for at, name in enumerate(("order_id", *names))]
     loop = node("UnionLoopRef", loopId=loops, output=[[column] for column in columns])
     part = project(*([columns[number]] for number in step))
-    return [node("UnionLoop", 2, id=loops, anchor=0, recursion=1), orders(*names), part, loop]
+    union = node("UnionLoop", 2, id=loops, anchor=0, recursion=1, **fields)
+    return [union, orders(*names), part, loop]
 
 
 @pytest.mark.parametrize(
@@ -334,6 +336,11 @@ def recursion(*names, step, loops=1):
 )
 def test_a_recursion_is_followed_until_nothing_is_added(step, lines):
     assert of(*recursion("a", step=step)) == lines
+
+
+def test_the_rows_of_a_recursion_may_have_ids_of_their_own():
+    loop = recursion("a", step=(0, 1), outputAttrIds=[{"id": 8}, {"id": 9}])
+    assert of(project(alias(7, "x", attribute(9, "a"))), *loop) == "x <- orders.a IDENTITY"
 
 
 def test_a_column_that_moves_on_at_each_step_gets_to_the_last_place():
