@@ -21,6 +21,7 @@ _V2_WRITES = (
     "OverwritePartitionsDynamic",
     "ReplaceData",
     "WriteDelta",
+    "InsertOnlyMerge",  # since Spark 4.2; before, such a MERGE is an AppendData
     "DeleteFromTable",
     "AtomicCreateTableAsSelect",
     "AtomicReplaceTableAsSelect",
