@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.truth import opened, running_jobs, verdict
+from tests.truth import jobs, opened, running_jobs, verdict
 from tests.truth.columns import sources
 from tests.truth.job import Job
 from tests.truth.queries import load
@@ -133,6 +133,19 @@ def test_what_is_reported_and_not_true_is_found(accessed, partitions, true, prob
 )
 def test_partitions_are_those_that_matter(partitions, problem):
     assert verdict._bounds(partitions, may={A}, must={A}) == problem
+
+
+def test_each_job_runs_under_a_name_of_its_own(monkeypatch):
+    """Of two with the same name, one would never run."""
+
+    class OneDay(Job):
+        """A job of another module that has the name of a job."""
+
+    one = jobs.load(["oneday"])["oneday"]
+    monkeypatch.setattr(OneDay, "__module__", f"{jobs.__name__}.other")
+    monkeypatch.setattr(jobs, "_all", lambda _: [type(one), OneDay])
+    with pytest.raises(ValueError, match="have a job oneday"):
+        jobs.load()
 
 
 class Kept(Job):

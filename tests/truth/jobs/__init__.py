@@ -19,11 +19,19 @@ def load(names: Iterable[str] = ()) -> dict[str, Job]:
     """Give the named jobs by their names; all of them if none is named.
 
     :raise KeyError: with a name that no job has
+    :raise ValueError: if two jobs have the same name, of which one would never run
     """
     for module in pkgutil.iter_modules(__path__):
         import_module(f"{__name__}.{module.name}")
-    jobs = {kind.name(): kind() for kind in _all(Job) if kind.__module__.startswith(__name__)}
-    jobs = {name: job for name, job in jobs.items() if not name.startswith("_")}
+    jobs: dict[str, Job] = {}
+    for kind in _all(Job):
+        name = kind.name()
+        if not kind.__module__.startswith(__name__) or name.startswith("_"):
+            continue
+        if name in jobs:
+            msg = f"{kind.__module__} and {type(jobs[name]).__module__} have a job {name}"
+            raise ValueError(msg)
+        jobs[name] = kind()
     return {name: jobs[name] for name in names} if (names := list(names)) else jobs
 
 

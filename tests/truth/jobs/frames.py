@@ -170,18 +170,6 @@ class Updated(Job):
         lake.spark.sql(f"UPDATE {lake.name('events')} SET user = 0 WHERE dt = '{TODAY}'")
 
 
-class DeletedRows(Job):
-    """A DELETE of some rows rewrites their partition."""
-
-    formats = ("delta", "iceberg")
-    reads = {"events": [TODAY]}
-    writes = {"events": [TODAY]}
-
-    def run(self, lake: Lake) -> None:
-        sql = f"DELETE FROM {lake.name('events')} WHERE dt = '{TODAY}' AND id < 6"
-        lake.spark.sql(sql)
-
-
 class Merged(Job):
     """A MERGE reads its source, and writes the partitions of the rows that it changed."""
 
