@@ -287,9 +287,11 @@ class ObservedAccesses:
                 raise UnknownPartitionsError(str(reason)) from reason
             if side is Side.WRITE:
                 written = access.scope.partitions or frozenset()
-                gone = access.removed | partitions if access.owned.full else access.removed
+                gone = access.removed | set(_inside(partitions, access.removed))
+                gone = gone | partitions if access.owned.full else gone
                 partitions = (partitions - gone) | written
                 removed = (removed | gone) - written
+                removed -= set(_inside(written, removed).values())
                 continue
             outside = self._outside(access)
             if access.planned:
@@ -318,6 +320,24 @@ class ObservedAccesses:
 
     def _outside(self, read: Access) -> frozenset[Partition]:
         return (read.scope.partitions or frozenset()) - self._owned.before(read.started)
+
+
+def _inside(
+    partitions: AbstractSet[Partition], removed: AbstractSet[Partition]
+) -> dict[Partition, Partition]:
+    """Give the partitions that lie in removed ones, each with that removed one.
+
+    ``DROP PARTITION (dt = '1')`` of a table that has hours in its days removes all hours of a day.
+    """
+    depth = max((len(one.values) for one in partitions), default=0)
+    wider = {one for one in removed if 0 < len(one.values) < depth}
+    found = {}
+    for labels in {tuple(label for label, _ in one.values) for one in wider}:
+        for one in partitions:
+            above = Partition(tuple(pair for pair in one.values if pair[0] in labels))
+            if above in wider:
+                found[one] = above
+    return found
 
 
 class _OwnedPartitions:

@@ -260,6 +260,26 @@ def test_a_write_of_the_full_dataset_removes_what_was_written_before(mode):
     assert subset.removed == days("1")
 
 
+def hours(*values):
+    return frozenset(Partition((("dt", v[0]), ("hour", v[1]))) for v in values)
+
+
+def test_a_day_that_is_dropped_takes_its_hours_along():
+    dropped = write(2, frozenset())._replace(removed=days("1"))
+    first = write(1, hours("1a", "1b", "2a"))
+    subset = observed(writes=[first, dropped]).subset(Side.WRITE)
+    assert subset.partitions == hours("2a")
+    assert subset.removed == days("1") | hours("1a", "1b")
+
+
+def test_a_day_that_is_dropped_and_has_an_hour_again_is_not_removed():
+    dropped = write(2, frozenset())._replace(removed=days("1"))
+    writes = [write(1, hours("1a", "1b")), dropped, write(3, hours("1b"))]
+    subset = observed(writes=writes).subset(Side.WRITE)
+    assert subset.partitions == hours("1b")
+    assert subset.removed == hours("1a")
+
+
 def test_a_write_of_some_partitions_leaves_those_before():
     seen = observed(writes=[write(1, days("1")), write(2, days("2"))])
     assert seen.subset(Side.WRITE).partitions == days("1", "2")
