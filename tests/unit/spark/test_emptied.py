@@ -98,3 +98,19 @@ def test_a_partition_is_emptied_if_no_file_of_it_is_left(delta, commits, paramet
 def test_what_older_commits_would_show_is_not_guessed(delta, predicate, days):
     commits = [PLANTED, [remove("dt=1/a"), remove("dt=1/b")]]
     assert emptied(delta, *commits, older=[0], predicate=predicate) == days
+
+
+@pytest.mark.parametrize(
+    ("folder", "value"),
+    [
+        ("at=2024-05-06%2001%253A30%253A00", "2024-05-06 01:30:00"),
+        ("Ab", "2024-05-05T23:30:00.000000Z"),  # a folder with a random name
+    ],
+)
+def test_a_time_is_that_of_the_folder_which_a_scan_shows(delta, folder, value):
+    values = {"at": "2024-05-05T23:30:00.000000Z"}
+    file = {"path": f"{folder}/f.parquet", "partitionValues": values, "dataChange": True}
+    write = delta._write("/t", 1, {"operation": "WRITE"}, [{"add": file}, {"remove": file}])
+    for key in ("layouts", "removed"):
+        [layout] = write[key]
+        assert layout["partitions"] == [[value]]

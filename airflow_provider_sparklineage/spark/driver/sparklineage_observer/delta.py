@@ -11,7 +11,14 @@ import time
 from urllib.parse import unquote
 
 from sparklineage_observer import records
-from sparklineage_observer.jvm import first_answer, key_of, qualified, statuses, text_of_file
+from sparklineage_observer.jvm import (
+    first_answer,
+    key_of,
+    qualified,
+    statuses,
+    text_of_file,
+    value_of,
+)
 
 _COMMIT = re.compile(r".*/(\d{20})\.json")
 _PHYSICAL = re.compile("col-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")  # names that Delta makes
@@ -23,6 +30,7 @@ MAINTENANCE = {
 }
 """The commands of Delta that leave the data of a table as it is, and their names in SQL."""
 _ATTRIBUTE = re.compile(r"([\w.`]+)#\d+")  # a column in the text of a condition
+_UTC = re.compile(r"[-\d]+T[\d:.]+Z")  # a time in the log
 _REPLAYED = 300  # commits that are read to find the files of a partition
 _REPLAY_S = 2.0  # for that, because the driver waits
 _SLACK_MS = 60000  # a commit has the time of its writer's clock, maybe on another host
@@ -448,7 +456,23 @@ def _layouts(path, files, complete=()):
 
 
 def _place(file):
-    return file.get("path", ""), file.get("partitionValues") or {}
+    """Give the path of a file, as Delta's log has it, and the values of its partition by column.
+
+    Delta 4 writes times in UTC into its log, and in the time zone of the session into the names of
+    folders. A scan shows the folders, so the folders are right: or a read of what a write made
+    would be one of another partition.
+
+    :param file: the content of an action ``add`` or ``remove``
+    """
+    path, values = file.get("path", ""), file.get("partitionValues") or {}
+    if any(_UTC.fullmatch(value or "") for value in values.values()):
+        folders = [unquote(folder) for folder in path.split("/")[:-1] if "=" in folder]
+        named = {key_of(folder): value_of(folder) for folder in folders}
+        values = {
+            column: named.get(column, value) if _UTC.fullmatch(value or "") else value
+            for column, value in values.items()
+        }
+    return path, values
 
 
 def _columns(path, values, complete):
