@@ -435,7 +435,8 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
         for name in _DECLARED:
             try:
                 render(self, [name], context, environment, seen_oids)
-            except Exception as error:  # the job runs without these fields, only lineage needs them
+            # The job runs without these fields, only lineage needs them.
+            except (Exception, SystemExit) as error:
                 setattr(self, name, ())
                 current.note_unrendered(
                     f"{name} cannot be rendered ({type(error).__name__}: {error})."
@@ -575,11 +576,13 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
 def _harmless(what: str) -> Iterator[None]:
     """Log an exception of the block, and go on: a defect in lineage must not stop the task.
 
+    The block may call code of the user's, which may end the process by ``sys.exit()``.
+
     :param what: the work of the block, as a noun for the log
     """
     try:
         yield
-    except Exception:
+    except (Exception, SystemExit):
         log.debug("%s failed.", what, exc_info=True)
 
 

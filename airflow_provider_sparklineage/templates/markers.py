@@ -194,7 +194,7 @@ def rerendered(template: str, environment: Environment, context: Mapping[str, An
         frame = environment.context_class(environment, values, None, compiled.blocks)
         marked = "".join(map(str, compiled.root_render_func(frame)))
         return Rerendered(dates, *marker.read(marked))
-    except Exception as error:  # raised by a template, extension, filter or value of the user
+    except (Exception, SystemExit) as error:  # of a template, extension, filter or value of a user
         log.debug("A template could not be rendered again to trace it: %s", type(error).__name__)
         return Rerendered(dates)
 

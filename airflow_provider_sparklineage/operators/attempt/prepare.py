@@ -408,7 +408,7 @@ def push_expected(manifest: Manifest, context: Context) -> None:
         )
         if (value := xcom.fitted_document(document, xcom.MAX_BYTES)) is not None:
             context["ti"].xcom_push(key=xcom.EXPECTED_KEY, value=value)
-    except Exception:
+    except (Exception, SystemExit):  # of an XCom backend of the user's
         log.debug("What is expected is shown when the task has ended.", exc_info=True)
 
 
@@ -434,7 +434,7 @@ def traces(
             content = _with_files(template, tuple(operator.template_ext), environment)
             rendered = getattr(operator, name, None)
             traced += tracer.trace_all(name, content, rendered)
-        except Exception:
+        except (Exception, SystemExit):  # of a macro of the user's, which is called again
             log.debug("The templates in %s could not be traced", name, exc_info=True)
     return tuple(traced)
 

@@ -387,7 +387,7 @@ def publish(
 def _warning(what: str) -> Iterator[None]:
     try:
         yield
-    except (Exception, AirflowTaskTimeout) as error:
+    except (Exception, SystemExit, AirflowTaskTimeout) as error:
         # Spark has ended, and its end alone decides the task's outcome.
         log.warning("%s (%s: %s).", what, type(error).__name__, error)
         log.debug("Publishing lineage failed.", exc_info=True)

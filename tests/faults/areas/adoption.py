@@ -5,6 +5,7 @@ Operators that are left alone have no event of ours; ``tests/operators/adoption`
 
 from __future__ import annotations
 
+import copy
 import functools
 import logging
 from typing import Any
@@ -67,6 +68,34 @@ def _(bench):
     cls = shop(count, count=0)
     bench.adopt(lambda: cls)
     bench.expect("the user's class has counted both runs", lambda: cls.count == 2)
+
+
+@fault("The operator gives its class another name")
+def _(bench):
+    def rename(self):
+        type(self).__name__, type(self).__qualname__ = "Table", "Shop.Table"
+        assert repr(type(self)).endswith(".Shop.Table'>")
+
+    bench.adopt(lambda: shop(rename))
+
+
+@fault("The operator copies itself and its class")
+def _(bench):
+    def copied(self):
+        for each in (self, type(self)):
+            assert copy.copy(each).template_fields == self.template_fields
+            assert copy.deepcopy(each).template_fields == self.template_fields
+
+    bench.adopt(lambda: shop(copied))
+
+
+@fault("The operator derives another class from its own, and makes a task of it")
+def _(bench):
+    def derive(self):
+        derived = type("Derived", (type(self),), {})
+        assert isinstance(derived(task_id="another", application="another.py"), type(self))
+
+    bench.adopt(lambda: shop(derive))
 
 
 @fault("The operator sets attributes by `setattr`, `vars` and `__dict__`")

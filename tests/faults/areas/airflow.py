@@ -25,6 +25,12 @@ def _(bench):
     bench.monkeypatch.setattr(type(bench.ti), "xcom_push", raising(GONE))
 
 
+@fault("What pushes XComs ends the process", warns="is not shown in Airflow")
+def _(bench):
+    bench.lineage["reads"] = ["/lake/orders"]
+    bench.monkeypatch.setattr(type(bench.ti), "xcom_push", raising(SystemExit(3)))
+
+
 @fault("An XCom may have ten bytes", warns="is not shown in Airflow")
 def _(bench):
     bench.monkeypatch.setattr(xcom, "MAX_BYTES", 10)

@@ -46,6 +46,44 @@ for status in (301, 400, 401, 403, 404, 413, 429, 500, 502, 503):
     )
 
 
+OF_BACKEND = {
+    "sends a thousand headers": lambda handler: handler.wfile.write(
+        b"HTTP/1.1 200 OK\r\n" + b"a: b\r\n" * 1000 + b"\r\n"
+    ),
+    "redirects to a file": lambda handler: handler.answer(302, Location="file:///etc/passwd"),
+    "redirects to what is no URL": lambda handler: handler.answer(302, Location="http://["),
+    "says that its answer is compressed, which it is not": lambda handler: handler.answer(
+        200, "no", Content_Encoding="gzip"
+    ),
+    "speaks no HTTP": lambda handler: handler.wfile.write(b"220 mail.example ESMTP\r\n"),
+    "never ends its answer": lambda handler: _unending(handler),
+}
+
+
+def _unending(handler):
+    handler.wfile.write(b"HTTP/1.1 500 no\r\nTransfer-Encoding: chunked\r\n\r\n")
+    for _ in range(60):
+        handler.wfile.write(b"1\r\nx\r\n")
+        time.sleep(0.1)
+
+
+for what, answers in OF_BACKEND.items():
+    fault(f"The backend {what}", LOST)(_answering(answers))
+
+for what, proxy in {
+    "is not there": "http://127.0.0.1:1",
+    "is no URL": "http://[",
+    "has a password, and is not there": "http://shop:hunter2hunter2@127.0.0.1:1",
+}.items():
+
+    @fault(f"The proxy {what}", LOST)
+    def _(bench, proxy=proxy):
+        _answering(lambda handler: handler.answer(201))(bench)
+        bench.monkeypatch.setenv("http_proxy", proxy)
+        bench.monkeypatch.delenv("no_proxy", raising=False)
+        bench.monkeypatch.delenv("NO_PROXY", raising=False)
+
+
 @fault("The backend redirects for ever", LOST)
 def _(bench):
     _answering(lambda handler: handler.answer(307, Location=handler.path))(bench)

@@ -153,6 +153,26 @@ def _(bench):
     bench.meanwhile("bundle.chmod(0o500)")
 
 
+_LOG = """'{"Event":"SparkListenerLogStart"}'"""
+
+
+@fault(
+    "Spark writes its event log into the capture location",
+    leaves=("eventlog_v2_local-1*", "local-2.inprogress"),
+)
+def _(bench):
+    bench.meanwhile(
+        "log = bundle.parent / 'eventlog_v2_local-1'; log.mkdir(exist_ok=True); "
+        f"(log / 'events_1_local-1').write_text({_LOG}); "
+        f"(bundle.parent / 'local-2.inprogress').write_text({_LOG})"
+    )
+
+
+@fault("Spark writes its event log into the bundle")
+def _(bench):
+    bench.meanwhile(f"(bundle / 'local-1').write_text({_LOG}); (bundle / 'eventlog').mkdir()")
+
+
 @fault("A thousand bundles of others are in the capture location")
 def _(bench):
     for number in range(1000):

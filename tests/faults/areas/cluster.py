@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from tests.faults.bench import raising
 from tests.faults.registry import Area
 
 AREA = Area(
@@ -85,6 +86,30 @@ def _(bench):
         "+ given[prefix + 'auth.apiKey'].encode() + b'\\r\\n\\r\\n{'"
     )
     _sends(bench, f"connect({head})\nheld[-1].close()\n{_ALL}")
+
+
+@fault("Two events come on one connection", "delivery_incomplete", "observer_unavailable")
+def _(bench):
+    head = (
+        "b'POST /api/v1/lineage HTTP/1.1\\r\\nContent-Length: %d\\r\\nAuthorization: Bearer %s"
+        "\\r\\n\\r\\n' % (len(event), given[prefix + 'auth.apiKey'].encode()) + event"
+    )
+    _sends(
+        bench,
+        f"connect(b''.join({head} for event in events()[:2]))\n"
+        "held[-1].recv(64)\n[send(event) for event in events()[1:]]",
+    )
+
+
+@fault("A connection breaks in its headers", "delivery_incomplete", "observer_unavailable")
+def _(bench):
+    _sends(
+        bench,
+        "import struct\nconnect(b'POST /api/v1/lineage HTTP/1.1\\r\\nAuthoriz')\n"
+        "time.sleep(0.3)\n"
+        "held[-1].setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 0))\n"
+        f"held[-1].close()\n{_ALL}",
+    )
 
 
 for name, headers in {
@@ -197,6 +222,98 @@ def _(bench):
 def _(bench):
     changed = 'file.read_text().replace(\'"observer":"\', \'"observer":"0\')'
     _delivers(bench, f"[file.write_text({changed}) for file in own.glob('observations-*')]")
+
+
+_LATER = (
+    "import subprocess, sys\n"
+    "late = remote.parent / '.late'\n"
+    "{}\n"
+    "moves = 'import os, sys, time; time.sleep(1); os.replace(*sys.argv[1:])'\n"
+    "subprocess.Popen([sys.executable, '-c', moves, late, place])"
+)
+
+for name, late in {
+    "The store lists the newest segment of a driver a second too late": (
+        "place = max(own.glob('events-*'))\nplace.rename(late)"
+    ),
+    "The store lists the end of a driver a second too late": (
+        "place = own / 'end.json'\nplace.rename(late)"
+    ),
+    "A segment is listed a second before it is whole": (
+        "place = max(own.glob('events-*'))\nwhole = place.read_bytes()\n"
+        "late.write_bytes(whole)\nplace.write_bytes(whole[: len(whole) // 2])"
+    ),
+    "The end of a driver is listed a second before it is whole": (
+        "place = own / 'end.json'\nlate.write_bytes(place.read_bytes())\nplace.write_text('{')"
+    ),
+}.items():
+    fault(name)(lambda bench, late=late: _delivers(bench, _LATER.format(late)))
+
+_SEGMENTS = "for file in own.glob('*.ndjson'): file.write_bytes({})"
+
+for name, after in {
+    "The store has all files from a clock of the future": (
+        "import os\nfor file in own.iterdir(): os.utime(file, (4_100_000_000,) * 2)"
+    ),
+    "The driver's clock is a century ahead": (
+        "text = (own / 'start.json').read_text()\n"
+        "(own / 'start.json').write_text(text.replace(': 1700000000000', ': 4855600000000'))"
+    ),
+    "The lines of segments end as on Windows": (
+        _SEGMENTS.format("file.read_bytes().replace(b'\\n', b'\\r\\n')")
+    ),
+    "Names that are no UTF-8 are in the folder of the try": (
+        "import os\nfor folder in (own, remote):\n"
+        "    open(os.fsencode(folder) + b'/\\xff\\n', 'w').close()"
+    ),
+    "A thousand other files are in the folder of the try": (
+        "for n in range(500): (own / f'a{n}').touch(), (remote / f'b{n}').touch()"
+    ),
+}.items():
+    fault(name)(lambda bench, after=after: _delivers(bench, after))
+
+
+@fault("A driver says that it has delivered a billion segments", "delivery_incomplete")
+def _(bench):
+    counts = "{'events': 10**9, 'observations': 10**9}"
+    _delivers(
+        bench,
+        "end = {'application_run_id': " + _RUN + ", 'segments': " + counts + "}\n"
+        "import json\n(own / 'end.json').write_text(json.dumps(end))",
+    )
+    bench.set("collect_timeout", 4)
+
+
+@fault(
+    "A segment has a hole of three gigabytes",
+    *("delivery_incomplete", "partitions_inexact", "partitions_unknown"),
+)
+def _(bench):
+    _delivers(bench, "import os\nos.truncate(own / 'observations-00001.ndjson', 3 << 30)")
+    bench.set("collect_timeout", 4)
+
+
+for name, after in {
+    "The folder of the try is deleted when the job has ended": "shutil.rmtree(remote)",
+    "The folder of the try is a file when the job has ended": (
+        "shutil.rmtree(remote)\nremote.touch()"
+    ),
+    "A link to another folder stands for what a driver delivered": (
+        "shutil.rmtree(own)\nown.symlink_to('/etc')"
+    ),
+}.items():
+
+    @fault(name, "driver_elsewhere")
+    def _(bench, after=after):
+        _delivers(bench, f"import shutil\n{after}")
+        bench.set("collect_timeout", 4)
+
+
+@fault("The library of the store ends the process", "delivery_incomplete")
+def _(bench):
+    bench.patch(".storage.objects.Objects.read", raising(SystemExit(3)))
+    _delivers(bench)
+    bench.set("collect_timeout", 4)
 
 
 for name, put in {

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 from datetime import UTC, datetime
 
 from airflow_provider_sparklineage.spark.capture import bundle, ownership
+from tests.faults.bench import raising
 from tests.faults.registry import Area
 
 AREA = Area(
@@ -82,3 +84,34 @@ def _(bench):
 def _(bench):
     bench.monkeypatch.setenv("TZ", "Pacific/Kiritimati")
     bench.job["code"] = "os.environ['TZ'] = 'America/Adak'"
+
+
+@fault("The worker starts in a folder that is gone")
+def _(bench):
+    gone = bench.folder / "gone"
+    gone.mkdir()
+    os.chdir(gone)
+    gone.rmdir()
+
+
+@fault("Nothing that the worker makes may be read, by its umask")
+def _(bench):
+    bench.resources.callback(os.umask, os.umask(0o777))
+
+
+@fault("The worker ignores the end of its child processes")
+def _(bench):
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    bench.resources.callback(signal.signal, signal.SIGCHLD, before)
+
+
+@fault("The worker can start no thread", warns="is not in the archive")
+def _(bench):
+    bench.patch("threading.Thread.start", raising(RuntimeError("can't start new thread")))
+
+
+@fault("The run's id looks like a path, and the archive is a folder", leaves=("archive*",))
+def _(bench):
+    bench.set("archive_url", f"file://{bench.home}/archive")
+    bench.ti.run_id = bench.context["run_id"] = "../../../run"
+    bench.expect("nothing is outside of it", lambda: not [*bench.home.parent.rglob("run")])

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from datetime import UTC, datetime
 
 from airflow_provider_sparklineage.expectations import DatasetSubset
+from tests.faults.bench import raising
 from tests.faults.registry import Area
 
 AREA = Area(
@@ -22,11 +24,27 @@ def _(bench):
     bench.arguments["application_args"] = ["--batch", "{{ next() }}"]
 
 
+def _renders_once(bench, then):
+    """Let a template be rendered once by each operator, and then call something else."""
+    rendered = iter(["2024-05-06", "2024-05-06"])
+    bench.context["once"] = lambda: next(rendered, None) or then()
+    bench.arguments["application_args"] = ["--date", "{{ once() }}"]
+
+
 @fault("A template raises when it is rendered for the second time")
 def _(bench):
-    rendered = iter(["2024-05-06"])
-    bench.context["once"] = lambda: next(rendered)
-    bench.arguments["application_args"] = ["--date", "{{ once() }}"]
+    _renders_once(bench, raising(LookupError()))
+
+
+@fault("A template ends the process when it is rendered for the second time")
+def _(bench):
+    _renders_once(bench, sys.exit)
+
+
+@fault("A macro in `reads` ends the process", UNUSABLE)
+def _(bench):
+    bench.context["end"] = sys.exit
+    bench.lineage["reads"] = ["/lake/dt={{ end(3) }}"]
 
 
 @fault("A template of the job is wrong", "not_submitted", ends="TemplateSyntaxError")
