@@ -162,12 +162,20 @@ def _renamed_dataset(
     )
 
 
+# The folders of models in that of a pipeline, a CrossValidatorModel or a OneVsRestModel. The folder
+# of a stage has its uid in its name, which a job may choose.
+_INNER_MODEL = re.compile(
+    r"/(?:stages/\d+_[^/]+|bestModel|estimator|evaluator|classifier|model_\d+)\Z"
+)
+
+
 def saved_models(application: SparkApplication) -> frozenset[DatasetName]:
     """Find the folders of models that Spark's ML library saved or loaded.
 
-    Such a folder has the folder ``metadata``, a text of one row, and mostly ``data`` or the stages
-    of a pipeline next to it. To save a model, Spark 4 makes a frame of that row, whose column is
-    ``_1``. Another text is taken for a model's only if the application accessed one of these, too.
+    Such a folder has the folder ``metadata``, a text of one row, and mostly ``data`` or other
+    models, such as the stages of a pipeline, next to it. To save a model, Spark 4 makes a frame of
+    that row, whose column is ``_1``, and Spark 3 an RDD, of which no columns are known. Another
+    text is taken for a model's only if the application accessed one of these, too.
 
     :param application: the application, with the listener's names
     """
@@ -183,6 +191,9 @@ def saved_models(application: SparkApplication) -> frozenset[DatasetName]:
                 with_data.add(model)
             if (pipeline := DEFAULT_LOCATOR.model_around(dataset.name)) is not None:
                 with_data.add(pipeline)
+    for model in texts:
+        if inner := _INNER_MODEL.search(model.name):
+            with_data.add(model._replace(name=model.name[: inner.start()]))
     return frozenset(
         model
         for model, columns in texts.items()

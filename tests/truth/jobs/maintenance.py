@@ -221,7 +221,7 @@ class Converted(Job):
     """The folder becomes a table of Delta, with the files that are there."""
 
     formats = ("delta",)
-    cannot = dict.fromkeys(("3.5", "4.0"), "the release of Delta does not fit the one of Spark")
+    cannot = {"4.0": "the release of Delta does not fit the one of Spark"}
     maintains = {"plain": {"CONVERT TO DELTA"}}
 
     def plant(self, lake: Lake) -> None:

@@ -260,8 +260,11 @@ class _ContradictionInALog(Contradiction):
     declared = {"partitions_unknown events": "the listener has it of the plan before"}
 
     def truth_on(self, spark: tuple[int, int]) -> Job:
-        del spark
-        return self
+        return self if spark >= (4, 0) else _ContradictionFoundLaterInALog()
+
+
+class _ContradictionFoundLaterInALog(_ContradictionInALog):
+    declared = {}
 
 
 class ByFunction(_Query):

@@ -207,6 +207,31 @@ STAGE_DATA = f"{SAVED}/stages/0_StringIndexer_b659f843265e/data"
             ["m"],
             id="a model that is loaded",
         ),
+        pytest.param(
+            lake("m/metadata", "m/stages/0_first/metadata", "m/stages/0_first/data"),
+            ["m"],
+            id="a pipeline whose stages have names of the job's own",
+        ),
+        pytest.param(
+            lake("m/metadata", "m/stages/0_first/metadata", columns=["value"]),
+            ["m"],
+            id="the same that is loaded, of a stage without data",
+        ),
+        pytest.param(
+            lake("m/metadata", "m/bestModel/metadata", "m/bestModel/data", "m/evaluator/metadata"),
+            ["m"],
+            id="a model of models, as Spark 3.5 saves it",
+        ),
+        pytest.param(
+            lake("m/metadata", "m/classifier/metadata", "m/model_0/metadata", "m/model_0/data"),
+            ["m"],
+            id="a model for each class, as Spark 3.5 saves it",
+        ),
+        pytest.param(
+            lake("m/metadata", "m/old/metadata"),
+            ["m/metadata", "m/old/metadata"],
+            id="texts, one below the folder of the other",
+        ),
         pytest.param(lake("m/metadata", "m/other"), ["m/metadata", "m/other"], id="only a text"),
         pytest.param(
             lake("m/metadata", columns=["a", "b"]) + lake("m/data"),
