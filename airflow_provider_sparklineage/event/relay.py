@@ -223,6 +223,11 @@ def _missing(prepared: Prepared, sent: Sent) -> str:
     total = len(prepared.lines)
     arrived = sent.events - sent.lost
     losses = []
+    if sent.stopped and sent.events == total and not (sent.lost or prepared.why):
+        return (
+            f"All {total} Spark events were given to Airflow's OpenLineage transport, which had "
+            f"not ended yet ({sent.stopped.rstrip('.')}): it may not have sent all of them."
+        )
     if sent.stopped:
         losses.append(sent.stopped.rstrip("."))
     if sent.refused:

@@ -221,8 +221,11 @@ JAR = Kind(
     _jar, "a path, or a URL without a user such as local:///opt/spark/lineage/openlineage-spark.jar"
 )
 URL = Kind(_url, "a URL that begins with http:// or https://")
-LOCATION = Kind(_location, "an absolute path on the worker, or a URL such as s3://bucket/lineage")
-HADOOP_URL = Kind(_hadoop_url, "a URL such as s3a://bucket/lineage")
+LOCATION = Kind(
+    _location,
+    "an absolute path on the worker, or a URL without a password, such as s3://bucket/lineage",
+)
+HADOOP_URL = Kind(_hadoop_url, "a URL without a password, such as s3a://bucket/lineage")
 STORE = Kind(_store, "none, or a URL such as s3://bucket/lineage or file:///mnt/lineage")
 URL_OF_STORE = Kind(_url_of_store, "a URL such as s3://bucket/history or file:///mnt/history")
 TEXT = Kind(_text, "a text")

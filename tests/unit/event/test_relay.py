@@ -306,6 +306,12 @@ def test_a_process_that_crashes_is_reported_with_its_last_words():
             "Of 3 Spark events 1 were sent on: time was up.",
         ),
         (
+            sending.Sent(("", "", ""), stopped="time was up"),
+            "",
+            "All 3 Spark events were given to Airflow's OpenLineage transport, which had not ended "
+            "yet (time was up): it may not have sent all of them.",
+        ),
+        (
             sending.Sent(("", "422 no.", "")),
             "",
             "Of 3 Spark events 2 were sent on: one was refused (422 no).",

@@ -209,6 +209,13 @@ def test_a_wrong_value_is_reported_with_its_source(source, place):
         resolve(source(observe="short"))
 
 
+@pytest.mark.parametrize("option", ["capture_location", "capture_location_in_spark"])
+def test_a_password_in_a_location_is_refused_with_the_reason(option):
+    with pytest.raises(SettingsError, match=r"It must be .* URL without a password") as refused:
+        resolve(configuration(**{option: "s3a://shop:hunter2hunter2@lake/captures"}))
+    assert "hunter2" not in str(refused.value)
+
+
 @pytest.mark.parametrize(
     ("given", "jar"),
     [
