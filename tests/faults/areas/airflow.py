@@ -25,7 +25,7 @@ def _(bench):
     bench.monkeypatch.setattr(type(bench.ti), "xcom_push", raising(GONE))
 
 
-@fault("What pushes XComs ends the process", warns="is not shown in Airflow")
+@fault("The XCom backend ends the process", warns="is not shown in Airflow")
 def _(bench):
     bench.lineage["reads"] = ["/lake/orders"]
     bench.monkeypatch.setattr(type(bench.ti), "xcom_push", raising(SystemExit(3)))

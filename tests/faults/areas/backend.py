@@ -51,7 +51,7 @@ OF_BACKEND = {
         b"HTTP/1.1 200 OK\r\n" + b"a: b\r\n" * 1000 + b"\r\n"
     ),
     "redirects to a file": lambda handler: handler.answer(302, Location="file:///etc/passwd"),
-    "redirects to what is no URL": lambda handler: handler.answer(302, Location="http://["),
+    "redirects to a URL that is none": lambda handler: handler.answer(302, Location="http://["),
     "says that its answer is compressed, which it is not": lambda handler: handler.answer(
         200, "no", Content_Encoding="gzip"
     ),
