@@ -105,3 +105,50 @@ def test_a_move_undoes_snapshots_and_does_others(module, old, new, moved):
 )
 def test_a_branch_has_a_name_of_its_own(module, branch, name):
     assert module.at_branch("db.t", branch) == name
+
+
+class Spec:
+    """A partition spec of fields, each with a transform."""
+
+    def __init__(self, **transforms):
+        self._transforms = transforms
+        source = SimpleNamespace(type=lambda: None)
+        self.schema = lambda: SimpleNamespace(
+            findField=lambda _: source, findColumnName=lambda name: name
+        )
+
+    def fields(self):
+        def field(name, text):
+            kind = SimpleNamespace(toString=lambda: "string")
+            made = SimpleNamespace(toString=lambda: text, getResultType=lambda _: kind)
+            return SimpleNamespace(name=lambda: name, sourceId=lambda: name, transform=lambda: made)
+
+        return [field(*pair) for pair in self._transforms.items()]
+
+    def partitionToPath(self, partition):  # noqa: N802
+        values = zip(self._transforms, partition.values, strict=True)
+        return "/".join(f"{name}={'null' if v is None else v}" for name, v in values)
+
+
+@pytest.mark.parametrize(
+    ("transforms", "values", "dimensions", "partition"),
+    [
+        ({"dt": "void"}, (None,), [], []),
+        ({"dt": "void", "n": "identity"}, (None, "1"), ["n"], ["1"]),
+        ({"n": "identity", "dt": "void"}, (None, None), ["n"], [None]),
+        ({"n": "identity"}, ("null",), ["n"], ["null"]),
+    ],
+)
+def test_a_field_that_was_dropped_is_in_no_partition(
+    module, transforms, values, dimensions, partition
+):
+    one = SimpleNamespace(
+        values=values, get=values.__getitem__, size=lambda: len(values), toString=lambda: "null"
+    )
+    specs = {0: Spec(**transforms)}
+    table = SimpleNamespace(specs=lambda: specs)
+    collected = module._Collected(table)
+    collected.add(SimpleNamespace(specId=lambda: 0, partition=lambda: one))
+    [layout] = collected.layouts("/t")
+    assert [d["field"] for d in layout["dimensions"]] == dimensions
+    assert layout["partitions"] == [partition]

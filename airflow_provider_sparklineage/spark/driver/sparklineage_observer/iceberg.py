@@ -231,6 +231,9 @@ class _Collected:
         for position, value in enumerate(values):
             if value == "null" and partition.get(position) is None:
                 values[position] = None
+        if None in values:
+            fields = each(self._specs.get(spec_id).fields())
+            values = [value for value, field in zip(values, fields) if not _is_dropped(field)]
         return tuple(values)
 
     def is_empty(self):
@@ -263,11 +266,23 @@ def _dimensions(spec):
     schema = spec.schema()
     found = []
     for field in each(spec.fields()):
+        if _is_dropped(field):
+            continue
         transform = field.transform()
         result = transform.getResultType(schema.findField(field.sourceId()).type())
         dimension = dimension_of(schema.findColumnName(field.sourceId()), result.toString())
         found.append({**dimension, "transform": transform.toString(), "name": field.name()})
     return found
+
+
+def _is_dropped(field):
+    """Whether a field of a partition spec was dropped from it; it is null in each partition.
+
+    Tables of the first version of the format keep such fields.
+
+    :param field: Iceberg's PartitionField
+    """
+    return field.transform().toString() == "void"
 
 
 class Snapshots:
