@@ -443,13 +443,15 @@ MOVES = frozenset(
         "set_current_snapshot",
         "cherrypick_snapshot",
         "publish_changes",
+        "rename_partition",
     }
 )
-"""Commands that move a table to another version, which is a write without columns."""
+"""Commands that move a table to another version, or rows to another partition: they write rows that
+were there before, and no columns."""
 
 
 def moves_table(action: Action) -> bool:
-    """Whether an action moved a table to another version: its rows were there before."""
+    """Whether an action moved a table or a partition: its rows were there before."""
     return action.label in MOVES
 
 

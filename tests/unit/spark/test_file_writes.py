@@ -236,6 +236,135 @@ def test_a_write_of_static_values_is_known_from_the_command_alone():
     assert "shared" not in write
 
 
+@pytest.mark.parametrize(
+    ("static", "files", "removed"),
+    [
+        ({"p": "1", "q": "2"}, 0, [["1", "2"]]),
+        ({"p": "1"}, 0, [["1"]]),
+        ({"p": None}, 0, [[None]]),
+        ({"p": "1", "q": "2"}, 1, [["1", "2"]]),  # Hive's writer makes a file without rows
+    ],
+)
+def test_a_partition_that_is_overwritten_by_no_rows_is_emptied(static, files, removed):
+    lake = Lake({}, folders=[TABLE])
+    write = write_of(parts=0, files=files, static=static, mode="static", columns=("p", "q"))
+    write["numOutputRows"] = 0
+    assert found_by(lake, write) == []
+    [layout] = write["emptied"]
+    assert [d["field"] for d in layout["dimensions"]] == ["p", "q"][: len(static)]
+    assert layout["partitions"] == removed
+    assert lake.calls == []
+
+
+def test_an_append_of_no_rows_to_a_partition_empties_nothing():
+    write = write_of(parts=0, static={"p": "1"})
+    write["numOutputRows"] = 0
+    assert found_by(Lake({}, folders=[TABLE]), write) == []
+    assert "emptied" not in write
+
+
+class Some:
+    """An Option, a Seq or a Map of Scala."""
+
+    def __init__(self, *values):
+        self._values = values
+
+    def isDefined(self):  # noqa: N802
+        return bool(self._values)
+
+    def get(self):
+        return self._values[0]
+
+    def size(self):
+        return len(self._values)
+
+    def apply(self, position):
+        return self._values[position]
+
+    def mkString(self, separator):  # noqa: N802
+        return separator.join(self._values)
+
+    def toSeq(self):  # noqa: N802
+        return Some(
+            *(SimpleNamespace(_1=lambda p=p: p[0], _2=lambda p=p: p[1]) for p in self._values)
+        )
+
+
+def described(kind, **command):
+    """Describe a command about a table of the columns ``dt`` and ``hour``, as a write."""
+    from sparklineage_observer.file_writes import of_partitions
+
+    def normalized(spec, *_):
+        return Some(*((column.lower(), value) for column, value in spec._values))
+
+    table = SimpleNamespace(
+        location=lambda: SimpleNamespace(toString=lambda: f"{TABLE}/"),
+        partitionColumnNames=lambda: Some("dt", "hour"),
+        partitionSchema=lambda: None,
+        identifier=lambda: SimpleNamespace(unquotedString=lambda: "db.t"),
+    )
+    catalog = SimpleNamespace(getTableMetadata=lambda _: table)
+    conf = SimpleNamespace(resolver=lambda: None)
+    state = SimpleNamespace(catalog=lambda: catalog, conf=lambda: conf)
+    session = SimpleNamespace(sessionState=lambda: state)
+    named = {"tableName": "t", "table": "t"} | command
+    calls = SimpleNamespace(**{key: lambda value=value: value for key, value in named.items()})
+    write = of_partitions(kind, calls, session, SimpleNamespace(normalized_partition=normalized))
+    return {
+        key: [
+            dict(zip((d["field"] for d in layout["dimensions"]), values, strict=True))
+            for layout in write.get(key, ())
+            for values in layout["partitions"]
+        ]
+        for key in ("layouts", "emptied")
+    } | {"mode": write["mode"]}
+
+
+@pytest.mark.parametrize(
+    ("kind", "command", "written", "emptied", "mode"),
+    [
+        pytest.param(
+            "AlterTableDropPartitionCommand",
+            {"specs": Some(Some(("DT", "1"), ("Hour", "")), Some(("dt", "2")))},
+            [],
+            [{"dt": "2"}, {"dt": "1", "hour": None}],
+            "rows",
+            id="drop",
+        ),
+        pytest.param(
+            "TruncateTableCommand",
+            {"partitionSpec": Some(Some(("DT", "1")))},
+            [],
+            [{"dt": "1"}],
+            "rows",
+            id="truncate",
+        ),
+        pytest.param(
+            "AlterTableRenamePartitionCommand",
+            {
+                "oldPartition": Some(("dt", "1"), ("hour", "0")),
+                "newPartition": Some(("dt", "2"), ("hour", "0")),
+            },
+            [{"dt": "2", "hour": "0"}],
+            [{"dt": "1", "hour": "0"}],
+            "rows",
+            id="rename",
+        ),
+        pytest.param(
+            "LoadDataCommand",
+            {"partition": Some(Some(("DT", "1"), ("hour", "0"))), "isOverwrite": True},
+            [{"dt": "1", "hour": "0"}],
+            [],
+            "static",
+            id="load",
+        ),
+    ],
+)
+def test_a_command_on_partitions_says_what_it_changes(kind, command, written, emptied, mode):
+    expected = {"layouts": written, "emptied": emptied, "mode": mode}
+    assert described(kind, **command) == expected
+
+
 @pytest.mark.parametrize("limit", ["directories=2", "files=2"])
 def test_more_than_the_limit_is_counted_and_not_read(limit):
     from sparklineage_observer.records import OverBudgetError

@@ -208,10 +208,13 @@ class FileWrites:
             layout["partitions"] = [[]]
             write["shared"] = [[]] if write["mode"] == "append" else []
             return
+        static = _leading(write["static"], columns)
+        if write["mode"] == "static" and static and write.get("numOutputRows") == 0:
+            self._empty(write, layout, static)
+            return
         if write.get("numFiles") == 0:
             write["shared"] = []
             return
-        static = _leading(write["static"], columns)
         if len(static) == len(columns) and None not in static:
             # The command alone names the partition; the listing shows only whether other writers
             # have files in it.
@@ -240,6 +243,19 @@ class FileWrites:
         layout["partitions"] = records.sorted_partitions(parts)
         foreign = {p for u, ps in others.items() if u not in own and u not in matched for p in ps}
         write["shared"] = records.sorted_partitions(foreign & parts)
+
+    @staticmethod
+    def _empty(write, layout, static):
+        """Describe the overwrite of a partition by no rows: what was in it is gone.
+
+        :param write: the description of the write, which is changed
+        :param layout: the layout of the write
+        :param static: the values of the leading partition columns, which name the partition
+        """
+        values = [None if value is None else str(value) or None for value in static]
+        dimensions = [dict(d) for d in layout["dimensions"][: len(values)]]
+        write["removed"] = [records.layout_of(layout["base"], dimensions, [tuple(values)])]
+        write.update(emptied=write["removed"], shared=[], how="exact")
 
     def _groups(self, write, base, columns, started_ms, budget):
         """List the files below a base, grouped by UUID, until the write's own group is found.
@@ -401,38 +417,72 @@ def _insert_into_hive(command, table):
     return mode, static, dimensions
 
 
-REMOVALS = ("AlterTableDropPartitionCommand", "TruncateTableCommand")
-"""The commands that remove partitions of a table of Spark's own catalog, or their data."""
+_DROP, _RENAME, _LOAD = (
+    "AlterTableDropPartitionCommand",
+    "AlterTableRenamePartitionCommand",
+    "LoadDataCommand",
+)
+ON_PARTITIONS = (_DROP, _RENAME, _LOAD, "TruncateTableCommand")
+"""The commands that remove, move or fill partitions of a table of Spark's own catalog, or empty the
+table, without a plan that writes files."""
 
 
-def removal_of(kind, command, session):
-    """Describe a command that removes partitions, or all data of an unpartitioned table.
+def of_partitions(kind, command, session, classes):
+    """Describe a command that changes the data of partitions that it names.
 
-    :param kind: the class name of the command, one of :data:`REMOVALS`
+    :param kind: the class name of the command, one of :data:`ON_PARTITIONS`
     :param command: the Java object of the command
     :param session: the Java SparkSession
+    :param classes: the driver's :class:`.jvm.Classes`
     :return: a dict, an entry of the record's ``writes``. TRUNCATE of a partitioned table as a whole
         names no partition, so the partitions in it are unknown
     """
-    table = session.sessionState().catalog().getTableMetadata(command.tableName())
+    identifier = command.table() if kind == _LOAD else command.tableName()
+    table = session.sessionState().catalog().getTableMetadata(identifier)
     path = table.location().toString().rstrip("/")
     columns = jvm.texts(table.partitionColumnNames())
-    if kind == REMOVALS[0]:
-        specs = jvm.items(command.specs())
+    write = records.write_record(kind, "files", path, "rows", table=name_of(table))
+
+    def layouts(specs):
+        """Give a layout for each set of columns, since a spec may name the leading columns only."""
+        found = {}
+        for spec in specs:
+            values = _as_the_table_has_it(spec, table, session, classes)
+            named = tuple(column for column in columns if column in values)
+            found.setdefault(named, set()).add(tuple(values[c] or None for c in named))
+        return [
+            records.layout_of(path, list(map(records.dimension_of, named)), values)
+            for named, values in sorted(found.items())
+        ]
+
+    if kind == _RENAME:
+        # The data was there before, under another value.
+        write.update(layouts=layouts([command.newPartition()]), operation="rename_partition")
+        gone = layouts([command.oldPartition()])
+    elif kind == _LOAD:
+        spec = jvm.option(command.partition())
+        write["layouts"] = [records.layout_of(path, [], [()])] if spec is None else layouts([spec])
+        replaced = "whole" if spec is None else "static"
+        return {**write, "mode": replaced if command.isOverwrite() else "append"}
     else:
-        spec = jvm.option(command.partitionSpec())
-        specs = [] if spec is None else [spec]
-    specs = [{pair._1(): pair._2() for pair in jvm.items(one.toSeq())} for one in specs]
-    nothing = records.layout_of(path, [], [])
-    write = records.write_record(kind, "files", path, "rows", [nothing], table=name_of(table))
-    if columns and not specs:
-        return {**write, "how": "unknown", "cut": "TRUNCATE TABLE names no partition"}
-    found = {}
-    for spec in specs or [{}]:
-        named = tuple(column for column in columns if column in spec)
-        found.setdefault(named, set()).add(tuple(spec[c] or None for c in named))
-    emptied = [
-        records.layout_of(path, list(map(records.dimension_of, named)), values)
-        for named, values in sorted(found.items())
-    ]
-    return {**write, "removed": emptied, "emptied": emptied}
+        spec = None if kind == _DROP else jvm.option(command.partitionSpec())
+        specs = jvm.items(command.specs()) if kind == _DROP else [] if spec is None else [spec]
+        write["layouts"] = [records.layout_of(path, [], [])]
+        if columns and not specs:
+            return {**write, "how": "unknown", "cut": "TRUNCATE TABLE names no partition"}
+        gone = layouts(specs) if specs else [records.layout_of(path, [], [()])]
+    return {**write, "removed": gone, "emptied": gone}
+
+
+def _as_the_table_has_it(spec, table, session, classes):
+    """Give the values of a command's partition as a dict by column, as the table has them.
+
+    The command has the column as its text has it, such as ``DT``, where the table has ``dt``.
+
+    :param spec: the columns and values of the command, a Scala Map
+    :param table: Spark's CatalogTable
+    :raise Exception: if the command names a column that partitions nothing
+    """
+    resolver = session.sessionState().conf().resolver()
+    spec = classes.normalized_partition(spec, table.partitionSchema(), "table", resolver)
+    return {pair._1(): pair._2() for pair in jvm.items(spec.toSeq())}

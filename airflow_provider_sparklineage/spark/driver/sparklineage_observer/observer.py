@@ -9,7 +9,12 @@ from functools import partial
 from sparklineage_observer import plans, records, scans
 from sparklineage_observer.commands import DELTA_CHANGES, TABLE_AS_SELECT, Commands
 from sparklineage_observer.delta import MAINTENANCE, DeltaTables, path_of
-from sparklineage_observer.file_writes import REMOVALS, FileWrites, is_ignore, removal_of
+from sparklineage_observer.file_writes import (
+    ON_PARTITIONS,
+    FileWrites,
+    is_ignore,
+    of_partitions,
+)
 from sparklineage_observer.frames import CHECKPOINTS
 from sparklineage_observer.iceberg import Snapshots, at_branch, written_branch, written_table
 from sparklineage_observer.jvm import BusTime, Classes, answering_seconds
@@ -326,8 +331,9 @@ class Observer:
         if kind == TABLE_AS_SELECT:
             self._table_as_select(record, command, started)
             return
-        if kind in REMOVALS:
-            record["writes"].append(removal_of(kind, command, execution.sparkSession()))
+        if kind in ON_PARTITIONS:
+            session = execution.sparkSession()
+            record["writes"].append(of_partitions(kind, command, session, self.classes))
             return
         if kind in MAINTENANCE:
             path = path_of(command, execution.sparkSession())
