@@ -25,7 +25,7 @@ from airflow_provider_sparklineage.model import subset as conditions
 from airflow_provider_sparklineage.model import terms
 from airflow_provider_sparklineage.model.credentials import scrub_name
 from airflow_provider_sparklineage.model.partitioning import Partition
-from airflow_provider_sparklineage.model.terms import Frozen, Side
+from airflow_provider_sparklineage.model.terms import Frozen, Side, extent_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -198,7 +198,8 @@ class Access(Frozen, frozen=True, dict=True):
             return plain(self.dataset.partitions.summary or "")
         if self.check and self.check.observed and self.check.observed.count:
             return plain(self.check.observed.summary or "")
-        return _listed_names(self.named) or self.condition or self._words
+        words = extent_text(self._extent, self.side)
+        return _listed_names(self.named) or self.condition or words
 
     @property
     def is_counted(self) -> bool:
@@ -245,23 +246,11 @@ class Access(Frozen, frozen=True, dict=True):
         return (self.seen and self.seen.accessed) or ""
 
     @property
-    def _words(self) -> str:
-        if self._extent == "all" and self.side is Side.WRITE:
-            return "unpartitioned"  # not "all of it": there may have been rows before
-        return _WORDS.get(self._extent, "")
-
-    @property
     def _condition(self) -> model.Condition | None:
         subset = self.dataset.side.subset or model.Subset()
         return subset.input if self.side is Side.READ else subset.output
 
 
-_WORDS = {
-    "all": "all of it",
-    "part": "a part of it",
-    "none": "nothing of it",
-    "unknown": NOT_KNOWN.partition,
-}
 _OF_TABLES = ("CREATE", "DROP")
 
 

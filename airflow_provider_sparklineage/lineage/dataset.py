@@ -10,19 +10,19 @@ import msgspec
 from msgspec import field
 from msgspec.structs import replace
 
-from airflow_provider_sparklineage.expectations import Side
 from airflow_provider_sparklineage.lineage.application.accesses import DecodedFacets, Symlinks
 from airflow_provider_sparklineage.lineage.partitions.comparison import (
     PartitionStatus,
     Reconciliation,
 )
 from airflow_provider_sparklineage.lineage.partitions.selection import Selected
-from airflow_provider_sparklineage.model.terms import NOT_KNOWN, Frozen, Outcome, Witness
+from airflow_provider_sparklineage.model.terms import Frozen, Outcome, Witness, extent_text
 from airflow_provider_sparklineage.spark.capture.lines import decode_facet
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from airflow_provider_sparklineage.expectations import Side
     from airflow_provider_sparklineage.lineage.application.accesses import ActionDataset
     from airflow_provider_sparklineage.lineage.application.accumulation import SparkApplication
     from airflow_provider_sparklineage.lineage.columns.edges import ColumnLineage
@@ -47,23 +47,8 @@ class Accessed(StrEnum):
     UNKNOWN = "unknown"
 
     def text(self, side: Side) -> str:
-        """Describe in a few words how much of a dataset was read or written, without partitions.
-
-        A write of :attr:`ALL` means that the dataset has no partitions: a partitioned dataset may
-        have partitions that were not written.
-        """
-        if self is Accessed.ALL and side is Side.WRITE:
-            return "unpartitioned"
-        return _TEXTS[self]
-
-
-_TEXTS = {
-    Accessed.ALL: "all of it",
-    Accessed.PART: "a part of it",
-    Accessed.NONE: "nothing of it",
-    Accessed.REMOVED: "all of it",
-    Accessed.UNKNOWN: NOT_KNOWN,
-}
+        """Describe in a few words how much of a dataset was read or written, without partitions."""
+        return extent_text(self, side)
 
 
 class LineageDataset(DecodedFacets, Frozen, frozen=True, dict=True):

@@ -54,6 +54,29 @@ class JobName(msgspec.Struct, frozen=True, order=True):
 NOT_KNOWN = "partitions not known"
 """The words, for people, for a part of a dataset that nobody knows; it may be all of it."""
 
+_EXTENTS = {
+    "all": "all of it",
+    "part": "a part of it",
+    "none": "nothing of it",
+    "removed": "all of it",
+    "unknown": NOT_KNOWN,
+}
+
+
+def extent_text(accessed: str, side: Side) -> str:
+    """Describe in a few words how much of a dataset was read or written, without partitions.
+
+    A write of ``all`` means that the dataset has no partitions: a partitioned dataset may have
+    partitions that were not written, and another one rows from before.
+
+    :param accessed: the extent, as the field ``accessed`` of ``sparkLineage_capture`` has it
+    :return: the text; "" for another word
+    """
+    if accessed == "all" and side is Side.WRITE:
+        return "unpartitioned"
+    return _EXTENTS.get(accessed, "")
+
+
 EVENTS = "events.ndjson"
 OBSERVATIONS = "observations.ndjson"
 MANIFEST = "manifest.json"

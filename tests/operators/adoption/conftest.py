@@ -5,9 +5,23 @@ from __future__ import annotations
 import pytest
 from airflow import settings
 from airflow.dag_processing.dagbag import DagBag
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk import DAG
+from airflow.sdk.bases.operator import BaseOperatorMeta
 
 from airflow_provider_sparklineage.operators.adoption import policy
+
+
+class _OfOneParent(BaseOperatorMeta):
+    def mro(self):
+        if len(self.__bases__) > 1:
+            msg = "there is none after me"
+            raise TypeError(msg)
+        return super().mro()
+
+
+class Last(SparkSubmitOperator, metaclass=_OfOneParent):
+    """An operator whose class no other class can extend together with a second one."""
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from airflow.sdk.bases.operator import BaseOperatorMeta
 
 from airflow_provider_sparklineage.operators.adoption import adopting, kinds
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
+from tests.operators.adoption.conftest import Last
 from tests.spark_submit_double import argument, injected
 
 pytestmark = pytest.mark.airflow
@@ -173,16 +174,6 @@ def test_a_class_with_slots_of_its_own_is_adopted():
 
 
 def test_a_class_that_cannot_be_extended_is_refused_and_its_task_stays():
-    class OfOneParent(BaseOperatorMeta):
-        def mro(self):
-            if len(self.__bases__) > 1:
-                msg = "there is none after me"
-                raise TypeError(msg)
-            return super().mro()
-
-    class Last(SparkSubmitOperator, metaclass=OfOneParent):
-        pass
-
     task = Last(task_id="revenue", application="job.py")
     with pytest.raises(TypeError, match="none after me"):
         adopting.adopt(task)

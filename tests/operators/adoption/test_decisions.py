@@ -11,7 +11,6 @@ from airflow.providers.apache.spark.operators.spark_sql import SparkSqlOperator
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.providers.standard.operators.bash import BashOperator
 from airflow.sdk import DAG, TaskGroup, task
-from airflow.sdk.bases.operator import BaseOperatorMeta
 
 from airflow_provider_sparklineage.model.task_rules import ADOPT_ALL, ADOPT_NONE, load_adoption
 from airflow_provider_sparklineage.operators.adoption import adopting
@@ -20,6 +19,7 @@ from airflow_provider_sparklineage.operators.spark_submit import (
     SparkLineageMixin,
     SparkLineageSubmitOperator,
 )
+from tests.operators.adoption.conftest import Last
 
 pytestmark = pytest.mark.airflow
 
@@ -142,18 +142,6 @@ class RefusesAttributes(SparkSubmitOperator):
 class Asynchronous(SparkSubmitOperator):
     async def execute(self, context):
         return super().execute(context)
-
-
-class OfOneParent(BaseOperatorMeta):
-    def mro(self):
-        if len(self.__bases__) > 1:
-            msg = "there is none after me"
-            raise TypeError(msg)
-        return super().mro()
-
-
-class Last(SparkSubmitOperator, metaclass=OfOneParent):
-    pass
 
 
 def function(spark):

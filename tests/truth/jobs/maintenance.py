@@ -150,11 +150,13 @@ class Restored(_Days):
     """The table has again the state before the last day, which is gone."""
 
     removes = {"events": LAST}
+    version = 1
 
     def run(self, lake: Lake) -> None:
-        number, _ = versions(lake)[1]
+        number, _ = versions(lake)[self.version]
         if lake.kind == "delta":
-            lake.spark.sql(f"RESTORE TABLE {lake.name('events')} TO VERSION AS OF 1").collect()
+            restored = f"RESTORE TABLE {lake.name('events')} TO VERSION AS OF {self.version}"
+            lake.spark.sql(restored).collect()
         else:
             self.call(lake, "rollback_to_snapshot", f"snapshot_id => {number}")
 
@@ -176,21 +178,16 @@ class RestoredRows(_Days):
             self.call(lake, "set_current_snapshot", f"snapshot_id => {number}")
 
 
-class RestoredDay(_Days):
+class RestoredDay(Restored):
     """A day that was deleted is there again."""
 
+    removes = {}
     writes = {"events": ["2024-05-06"]}
+    version = 2
 
     def plant(self, lake: Lake) -> None:
         super().plant(lake)
         lake.spark.sql(f"DELETE FROM {lake.name('events')} WHERE dt = '2024-05-06'")
-
-    def run(self, lake: Lake) -> None:
-        number, _ = versions(lake)[2]
-        if lake.kind == "delta":
-            lake.spark.sql(f"RESTORE TABLE {lake.name('events')} TO VERSION AS OF 2").collect()
-        else:
-            self.call(lake, "rollback_to_snapshot", f"snapshot_id => {number}")
 
 
 class Cloned(_Days):

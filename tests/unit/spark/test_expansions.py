@@ -10,12 +10,12 @@ from tests.unit.spark.test_write_commands import Sequence, answers
 
 
 @pytest.fixture
-def expansions(monkeypatch):
-    """Give the observer's module as the driver has it."""
+def fill(monkeypatch):
+    """Give the observer's function as the driver has it."""
     monkeypatch.syspath_prepend(str(submitted_files.DRIVER))
-    from sparklineage_observer import expansions
+    from sparklineage_observer import commands
 
-    return expansions
+    return commands._fill_projections
 
 
 ASKED = []
@@ -64,27 +64,27 @@ def tree():
     ]
 
 
-def test_projections_that_are_left_out_are_asked_for_once_each(expansions):
+def test_projections_that_are_left_out_are_asked_for_once_each(fill):
     ASKED.clear()
     nodes = tree()
     plan = answers(children=Sequence(answers(children=Sequence(None, EXPAND))))
-    expansions.fill(nodes, '"projections":null', plan, unlimited())
+    fill(nodes, '"projections":null', plan, unlimited())
     assert nodes[4]["projections"] == FILLED
     assert ASKED == ["id#1", "amount", "amount#2", "cast(cust#3 as double)"]
 
 
-def test_a_query_that_is_a_field_of_its_command_is_filled(expansions):
+def test_a_query_that_is_a_field_of_its_command_is_filled(fill):
     query = [{"class": "Expand", "num-children": 0, "projections": None}]
     nodes = [{"class": "SaveIntoDataSourceCommand", "num-children": 0, "query": query}]
-    expansions.fill(nodes, '"projections":null', answers(query=EXPAND), unlimited())
+    fill(nodes, '"projections":null', answers(query=EXPAND), unlimited())
     assert query[0]["projections"] == FILLED
 
 
-def test_a_plan_without_such_nodes_costs_no_call(expansions):
-    expansions.fill(tree(), '"projections":[]', None, None)
+def test_a_plan_without_such_nodes_costs_no_call(fill):
+    fill(tree(), '"projections":[]', None, None)
 
 
-def test_projections_of_other_nodes_stay_null(expansions):
+def test_projections_of_other_nodes_stay_null(fill):
     nodes = [{"class": "logical.ReplaceData", "num-children": 0, "projections": None}]
-    expansions.fill(nodes, '"projections":null', answers(projections=object()), unlimited())
+    fill(nodes, '"projections":null', answers(projections=object()), unlimited())
     assert nodes[0]["projections"] is None

@@ -21,7 +21,6 @@ URL.
 :mod:`.iceberg`     finds the partitions that this application's snapshots wrote and removed
 :mod:`.delta`       finds the partitions that this application's commits wrote and removed
 :mod:`.commands`    describes the target of a write command and, where it is needed, the plan
-:mod:`.expansions`  adds the projections that Spark leaves out of the JSON of a plan
 :mod:`.frames`      keeps the plans of checkpoints and of the batches of streams
 :mod:`.procedures`  describes calls of Iceberg's procedures
 :mod:`.records`     has the shapes of records, writes the file, and has the limits

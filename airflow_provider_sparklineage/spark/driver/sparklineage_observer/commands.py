@@ -11,12 +11,13 @@ A call through py4j costs a fraction of a millisecond, and the JSON of a plan a 
 import json
 import re
 
-from sparklineage_observer import expansions, frames
+from sparklineage_observer import frames
 from sparklineage_observer.delta import path_of
 from sparklineage_observer.jvm import (
     class_name,
     command_at,
     first_answer,
+    items,
     names_of,
     option,
     texts,
@@ -52,6 +53,9 @@ _LOST = re.compile(
     r"|more fields"  # columns that the text leaves out
     rf"|{re.escape(CHANGE_FEED)}"
 )
+
+_LEFT_OUT = '"projections":null'
+_FIELDS = ("query", "source", "target")  # the plans that are fields of a command and no children
 
 
 class _TooLargeError(Exception):
@@ -236,7 +240,7 @@ class Commands:
         room.take(len(text))
         nodes = json.loads(text)
         nodes[0].pop("analyzedQuery", None)  # this repeats the child, in an earlier form
-        expansions.fill(nodes, text, plan, budget)
+        _fill_projections(nodes, text, plan, budget)
         relations = {}
         for *place, leaf in leaves:
             budget.check()
@@ -254,6 +258,67 @@ def _length(text):
     :param text: the plan's text, as Spark prints it
     """
     return (text.count("#") + sum(map(int, _MORE.findall(text)))) * _BYTES
+
+
+def _fill_projections(nodes, text, plan, budget):
+    """Fill in the projections of ``Expand`` nodes that the JSON of a plan lacks.
+
+    Spark writes null for them if the node is that of ``unpivot`` or ``melt`` of a DataFrame.
+
+    :param nodes: the parsed JSON of the plan, which is changed
+    :param text: the JSON as text
+    :param plan: the plan, a Java object
+    :param budget: the time limit of the query, a :class:`.records.Budget`
+    """
+    if _LEFT_OUT not in text:
+        return
+    for at, path in enumerate(_paths(nodes)):
+        # ReplaceData and WriteDelta have projections of another kind, also null.
+        is_expand = nodes[at]["class"].rpartition(".")[2] == "Expand"
+        if is_expand and nodes[at].get("projections", ()) is None:
+            node = plan
+            for position in path:
+                node = node.children().apply(position)
+            nodes[at]["projections"] = _projections(node, budget)
+    for field in _FIELDS:
+        tree = nodes[0].get(field)
+        if isinstance(tree, list) and tree and isinstance(tree[0], dict):
+            _fill_projections(tree, text, getattr(plan, field)(), budget)
+
+
+def _paths(nodes):
+    """Yield for each node the positions among children that lead to it from the root, as a tuple.
+
+    :param nodes: the parsed JSON of a plan, in which each node is followed by its children
+    """
+    waiting = [()]
+    for node in nodes:
+        path = waiting.pop()
+        yield path
+        waiting.extend((*path, at) for at in reversed(range(node["num-children"])))
+
+
+def _projections(node, budget):
+    """Give the projections of an ``Expand`` node, as Spark would write them as JSON.
+
+    Equal expressions are asked for once; of literals in one column, only the first, because the
+    name of an unpivoted column is in no lineage.
+
+    :param node: the node, a Java object
+    :param budget: the time limit of the query, a :class:`.records.Budget`
+    """
+    known = {}
+    found = []
+    for projection in items(node.projections()):
+        budget.check()
+        row = []
+        for at, text in enumerate(texts(projection)):
+            key = text if "#" in text else at
+            if key not in known:
+                known[key] = json.loads(projection.apply(at).toJSON())
+            row.append(known[key])
+        found.append(row)
+    return found
 
 
 def _write_of(kind, execution, position):
