@@ -15,12 +15,30 @@ class Snapshot:
         self.snapshotId = lambda: identity
         self.parentId = lambda: parent
         self.timestampMillis = lambda: identity * 10 if at is None else at
+        self.sequenceNumber = lambda: identity
+        self.operation = lambda: "append"
+
+
+class Listed:
+    """A list of Java, which counts how often an element of it is asked for."""
+
+    def __init__(self, elements):
+        self._elements = list(elements)
+        self.size = lambda: len(self._elements)
+        self.asked = 0
+
+    def get(self, position):
+        self.asked += 1
+        return self._elements[position]
 
 
 def history_of(entries):
-    """Give a history that prints as in Java, of (time, id) pairs."""
-    texts = [f"SnapshotLogEntry{{timestampMillis={at}, snapshotId={i}}}" for at, i in entries]
-    return SimpleNamespace(toString=lambda: f"[{', '.join(texts)}]")
+    """Give a history of (time, id) pairs."""
+
+    def entry(at, identity):
+        return SimpleNamespace(timestampMillis=lambda: at, snapshotId=lambda: identity)
+
+    return Listed(entry(*one) for one in entries)
 
 
 class Table:
@@ -31,7 +49,8 @@ class Table:
 
     def __init__(self, history, current=3):
         self.known = {1: Snapshot(1), 2: Snapshot(2, 1), 3: Snapshot(3, 2), 4: Snapshot(4, 2)}
-        self.history = lambda: history_of(history)
+        self.log = history_of(history)
+        self.history = lambda: self.log
         self.snapshot = self.known.get
         self.currentSnapshot = lambda: self.known[current]
         self._current = current
@@ -71,12 +90,66 @@ MAIN = [(10, 1), (20, 2), (30, 3)]
 )
 def test_a_snapshot_belongs_to_the_table_or_to_a_branch(module, history, identity, hint, branch):
     table = Table(history)
-    assert module._branch_of(table, table.snapshot(identity), lambda: hint) == branch
+    states = module.States(table)
+    assert module._branch_of(table, states, table.snapshot(identity), lambda: hint) == branch
 
 
 def test_a_staged_snapshot_is_in_no_branch(module):
-    staged = Snapshot(5, 3, **{"wap.id": "first"})
-    assert module._branch_of(Table(MAIN), staged, lambda: None) == "staged"
+    staged, table = Snapshot(5, 3, **{"wap.id": "first"}), Table(MAIN)
+    assert module._branch_of(table, module.States(table), staged, lambda: None) == "staged"
+
+
+class Thousands:
+    """A table with a snapshot a commit, all of this application."""
+
+    location = staticmethod(lambda: "file:/lake/t")
+    name = staticmethod(lambda: "db.t")
+    refresh = staticmethod(lambda: None)
+    io = staticmethod(lambda: None)
+
+    def __init__(self, count):
+        of_app = {"spark.app.id": "app"}
+        self.made = [Snapshot(i, i - 1 or None, **of_app) for i in range(1, count + 2)]
+        self.asked_of_ancestors = 0
+        self.have(count)
+
+    def have(self, count, in_main=None):
+        """Let it have so many snapshots, and these of them in its main branch; None for all."""
+        main = self.made[: in_main or count]
+        self.log = history_of((one.timestampMillis(), one.snapshotId()) for one in main)
+        self.current = main[-1]
+        self.listed = Listed(self.made[:count])
+
+    def history(self):
+        return self.log
+
+    def snapshots(self):
+        return self.listed
+
+    def currentSnapshot(self):  # noqa: N802  # Iceberg's name
+        return self.current
+
+    def snapshot(self, identity):
+        self.asked_of_ancestors += 1
+        return self.made[identity - 1]
+
+
+@pytest.mark.parametrize("to_branch", [False, True], ids=["the table", "a branch"])
+def test_a_write_is_found_without_a_walk_through_all_that_a_table_was_before(
+    module, monkeypatch, to_branch
+):
+    def described(_base, _table, _states, snapshot, branch, *_):
+        return snapshot.snapshotId(), branch
+
+    monkeypatch.setattr(module, "_write", described)
+    table, snapshots = Thousands(1000), module.Snapshots()
+    snapshots.accessed(table, lambda: "audit")
+    assert len(snapshots.fresh("app", None, None)) == 1000
+    table.have(1001, in_main=1000 if to_branch else None)
+    table.asked_of_ancestors = 0
+    written = snapshots.fresh("app", None, None)
+    assert written == [(1001, "audit" if to_branch else None)]
+    assert table.listed.asked + table.log.asked + table.asked_of_ancestors < 5
 
 
 @pytest.mark.parametrize(

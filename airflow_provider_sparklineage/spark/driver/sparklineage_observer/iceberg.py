@@ -2,6 +2,7 @@
 
 import re
 from contextlib import suppress
+from itertools import dropwhile, takewhile
 from urllib.parse import quote, unquote_plus
 
 from sparklineage_observer.jvm import class_name, command_at, each, first_answer, items, metrics
@@ -291,6 +292,7 @@ class Snapshots:
     def __init__(self):
         self._tables = {}
         self._reported = {}
+        self._newest = {}
         self._branches = {}
 
     def accessed(self, table, branch=lambda: None):
@@ -316,8 +318,8 @@ class Snapshots:
             table = self._tables[base]
             table.refresh()
             reported = self._reported.setdefault(base, set())
-            for snapshot in each(table.snapshots()):
-                identity = snapshot.snapshotId()
+            states = States(table)
+            for identity, snapshot in self._unseen(base, table):
                 if identity in reported:
                     continue
                 reported.add(identity)
@@ -327,9 +329,29 @@ class Snapshots:
                     continue
                 if snapshot.operation() == "replace":  # a compaction: the same data in other files
                     continue
-                branch = _branch_of(table, snapshot, self._branches[base])
-                writes.append(_write(base, table, snapshot, branch, classes, budget))
+                branch = _branch_of(table, states, snapshot, self._branches[base])
+                writes.append(_write(base, table, states, snapshot, branch, classes, budget))
         return writes
+
+    def _unseen(self, base, table):
+        """List (id, snapshot) of the snapshots that a table has got since the last call.
+
+        Iceberg appends to its list, so only the end of it is read: a table may have thousands.
+
+        :param base: the path of the table
+        :param table: Iceberg's table, a Java object
+        """
+        listed = table.snapshots()
+        unseen = []
+        for position in reversed(range(listed.size())):
+            snapshot = listed.get(position)
+            identity = snapshot.snapshotId()
+            if identity == self._newest.get(base):
+                break
+            unseen.append((identity, snapshot))
+        if unseen:
+            self._newest[base] = unseen[0][0]
+        return unseen[::-1]
 
     def moved(self, table, old, new, branch, classes, budget):
         """Describe a move of a table, or of a branch, to another snapshot: a write of what changed.
@@ -352,11 +374,11 @@ class Snapshots:
         try:
             io = table.io()
             added, removed = _Collected(table), _Collected(table)
-            for identity in (*forth, *back):
+            moves = [(i, added, removed) for i in forth] + [(i, removed, added) for i in back]
+            for identity, gone, come in moves:
                 snapshot = table.snapshot(identity)
                 if snapshot.operation() == "replace":
                     continue
-                gone, come = (added, removed) if identity in forth else (removed, added)
                 gone.add_all(snapshot.addedDataFiles(io), classes, budget)
                 come.add_all(snapshot.removedDataFiles(io), classes, budget)
                 added.add_all(snapshot.addedDeleteFiles(io), classes, budget)
@@ -391,32 +413,57 @@ def _between(table, old, new, budget):
             identity = snapshot.parentId()
         chains.append(chain)
     before, after = chains
-    return [i for i in before if i not in after], [i for i in after if i not in before]
+    both = {*before}.intersection(after)
+    return [i for i in before if i not in both], [i for i in after if i not in both]
 
 
-def _branch_of(table, snapshot, hint):
+class States:
+    """The states that a table has had, by its history, the newest first.
+
+    A history has an entry for each commit, ever. A reader that stops early reads only the end.
+
+    :param table: Iceberg's table, a Java object
+    """
+
+    def __init__(self, table):
+        self._history = table.history()
+        self._unread = self._history.size()
+        self._read = []
+
+    def __iter__(self):
+        """Yield (time in ms, id of the snapshot)."""
+        yield from self._read
+        while self._unread:
+            self._unread -= 1
+            entry = self._history.get(self._unread)
+            self._read.append((entry.timestampMillis(), entry.snapshotId()))
+            yield self._read[-1]
+
+
+def _branch_of(table, states, snapshot, hint):
     """Name the branch to which a snapshot was written; None stands for the table's own state.
 
     The table's history has each snapshot that became its state, and when. A snapshot of a branch
     that was published later is there with a later time.
 
     :param table: Iceberg's table, a Java object
+    :param states: the :class:`States` of the table
     :param snapshot: the snapshot, a Java object
     :param hint: a function that gives the branch that the application wrote, if it is known
     """
-    identity = snapshot.snapshotId()
-    history = table.history().toString()
-    if f"timestampMillis={snapshot.timestampMillis()}, snapshotId={identity}}}" in history:
+    identity, time = snapshot.snapshotId(), snapshot.timestampMillis()
+    since = takewhile(lambda state: state[0] >= time, states)
+    times = [at for at, of_state in since if of_state == identity]
+    if time in times:
         return None
-    is_published = f"snapshotId={identity}}}" in history
-    if not is_published and _is_in(table, table.currentSnapshot(), identity):
+    if not times and _is_in(table, table.currentSnapshot(), snapshot):
         return None  # a step of a transaction, which the history leaves out
     if (known := hint()) is not None:
         return known
     for entry in each(table.refs().entrySet()):
         head = table.snapshot(entry.getValue().snapshotId())
         is_other = entry.getKey() != "main" and entry.getValue().isBranch()
-        if is_other and _is_in(table, head, identity):
+        if is_other and _is_in(table, head, snapshot):
             return entry.getKey()
     return _STAGED if snapshot.summary().get("wap.id") else None
 
@@ -425,10 +472,13 @@ _STAGED = "staged"
 """In place of a branch: snapshots that were written to be published later, and are in no branch."""
 
 
-def _is_in(table, head, identity):
+def _is_in(table, head, snapshot):
+    identity, number = snapshot.snapshotId(), snapshot.sequenceNumber()
     for _ in range(_MAX_SNAPSHOTS):
         if head is None or head.snapshotId() == identity:
             return head is not None
+        if head.sequenceNumber() < number:  # all are 0 in tables of the format's version 1
+            return False
         parent = head.parentId()
         head = None if parent is None else table.snapshot(parent)
     return False
@@ -442,7 +492,7 @@ def _write_record(base, table, mode, branch):
     return write
 
 
-def _write(base, table, snapshot, branch, classes, budget):
+def _write(base, table, states, snapshot, branch, classes, budget):
     mode = "append" if snapshot.operation() == "append" else "rows"
     if mode == "rows" and snapshot.summary().get("replace-partitions") == "true":
         mode = "dynamic"
@@ -456,7 +506,7 @@ def _write(base, table, snapshot, branch, classes, budget):
         added.add_all(snapshot.addedDeleteFiles(io), classes, budget)
         removed.add_all(snapshot.removedDataFiles(io), classes, budget)
         with suppress(Exception):  # too many files, or another version of Iceberg
-            _add_replaced(removed, table, snapshot, classes, budget)
+            _add_replaced(removed, table, states, snapshot, classes, budget)
         write["layouts"] = added.layouts(write["path"])
         write["removed"] = removed.layouts(write["path"])
         write["emptied"] = []  # what is not decided below counts as written
@@ -471,20 +521,22 @@ def _write(base, table, snapshot, branch, classes, budget):
     return write
 
 
-def _add_replaced(removed, table, snapshot, classes, budget):
+def _add_replaced(removed, table, states, snapshot, classes, budget):
     """Add the partitions that a table had before it was created anew, by CREATE OR REPLACE.
 
     Such a snapshot has no parent, and does not name the files that it replaced.
 
     :param removed: a :class:`_Collected`, to which the partitions are added
+    :param states: the :class:`States` of the table
     :param snapshot: the snapshot, a Java object; the other arguments are those of :func:`_emptied`
     """
     if snapshot.parentId() is not None:
         return
-    made = [entry.snapshotId() for entry in each(table.history())]
-    identity = snapshot.snapshotId()
-    before = made[: made.index(identity)] if identity in made else []
-    replaced = table.snapshot(before[-1]) if before else None
+    own = (snapshot.timestampMillis(), snapshot.snapshotId())
+    from_own = dropwhile(lambda state: state != own, states)
+    next(from_own, None)
+    _, before = next(from_own, (None, None))
+    replaced = None if before is None else table.snapshot(before)
     if replaced is not None:
         budget.require(_files(replaced, "total"), "files", "files")
         for manifest in each(replaced.dataManifests(table.io())):

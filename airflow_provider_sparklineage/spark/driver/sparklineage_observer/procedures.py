@@ -7,7 +7,7 @@ policy on all procedures is in docs/partitions.md.
 
 import re
 
-from sparklineage_observer.iceberg import at_branch, table_of
+from sparklineage_observer.iceberg import States, at_branch, table_of
 from sparklineage_observer.jvm import class_name, each, first_answer, items, texts
 from sparklineage_observer.records import guarded
 
@@ -32,7 +32,6 @@ _MOVES = {
     _FAST_FORWARD: "fast_forward",
 }
 _IMPORTS = ("AddFilesProcedure", "SnapshotTableProcedure")
-_HISTORY = re.compile(r"timestampMillis=(\d+), snapshotId=(\d+)")
 
 
 class Procedures:
@@ -231,9 +230,11 @@ def _latest_move(table, started, ended):
     :param started: the time in ms when the query began
     :param ended: the time in ms when it had ended
     """
-    entries = [(int(at), int(i)) for at, i in _HISTORY.findall(table.history().toString())]
-    during = [n for n, (at, _) in enumerate(entries) if started - 1 <= at <= ended + 1]
-    if not during:
-        return None, None
-    before = entries[during[0] - 1][1] if during[0] else None
-    return before, entries[during[-1]][1]
+    before, during = None, []
+    for at, identity in States(table):
+        if at < started - 1:
+            before = identity
+            break
+        if at <= ended + 1:
+            during.append(identity)
+    return (before, during[0]) if during else (None, None)
