@@ -88,7 +88,7 @@ class ReadRecord(msgspec.Struct, frozen=True):
     copied: bool = False
     """Whether a command took over the rows as they were: the target has the same columns."""
     not_data: bool = False
-    """Whether a metadata table was read, which has no data of the table in ``roots``."""
+    """Whether only metadata of the table in ``roots`` were read, and none of its data."""
     cut: str = ""
 
 

@@ -117,7 +117,7 @@ class ReplacedDays(OverwrittenByADay):
 class Emptied(Job):
     """All days are deleted."""
 
-    formats = ("delta",)
+    formats = TABLES
     removes = {"events": [*DAYS]}
 
     def run(self, lake: Lake) -> None:
@@ -127,7 +127,7 @@ class Emptied(Job):
 class EmptiedPlain(Job):
     """All rows of a table without partitions are deleted."""
 
-    formats = ("delta",)
+    formats = TABLES
     removes = {"plain": "all"}
 
     def plant(self, lake: Lake) -> None:

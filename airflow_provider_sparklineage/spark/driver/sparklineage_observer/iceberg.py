@@ -20,6 +20,8 @@ CHANGELOG = "SparkChangelogScan"
 """The class of a scan of a table's changed rows, by its metadata table ``changes``."""
 OF_CHANGELOG = ("_change_type", "_change_ordinal", "_commit_snapshot_id")
 _REWRITE = "SparkStagedScan"  # of files that a procedure rewrites
+WITHOUT_DATA = ("DeleteFromTableExec",)
+"""The nodes of commands that change a table and open none of its files: a DELETE of whole files."""
 _FILE = re.compile(r"spec_id=(\d+), partition=(PartitionData\{.*?\}), record_count=")
 
 
@@ -151,6 +153,21 @@ def unread(read, node):
     read.update(table=node.table().name(), format="iceberg", roots=[base])
     read["layouts"] = _Collected(table).layouts(base)
     return read
+
+
+def without_data(kind, table):
+    """Describe the read of a command that reads only a table's metadata.
+
+    :param kind: the class name of the command's node
+    :param table: Iceberg's table, a Java object
+    :return: a dict, an entry of a record's ``reads``
+    """
+    return {
+        "node": kind,
+        "table": table.name(),
+        "roots": [table.location().rstrip("/")],
+        "not_data": True,
+    }
 
 
 def _splits(node, spark_scan):

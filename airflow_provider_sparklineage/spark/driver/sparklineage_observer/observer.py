@@ -16,7 +16,14 @@ from sparklineage_observer.file_writes import (
     of_partitions,
 )
 from sparklineage_observer.frames import CHECKPOINTS
-from sparklineage_observer.iceberg import Snapshots, at_branch, written_branch, written_table
+from sparklineage_observer.iceberg import (
+    WITHOUT_DATA,
+    Snapshots,
+    at_branch,
+    without_data,
+    written_branch,
+    written_table,
+)
 from sparklineage_observer.jvm import BusTime, Classes, answering_seconds
 from sparklineage_observer.procedures import Procedures
 from sparklineage_observer.records import guarded
@@ -315,12 +322,14 @@ class Observer:
         for kind, command in parts.commands:
             guarded(record, kind, self._write, record, kind, command, execution, started, budget)
         if parts.v2_writes:
-            for _, node in parts.v2_writes:
+            for kind, node in parts.v2_writes:
                 table = written_table(node, execution, parts.position)
                 if table is not None:
                     self.snapshots.accessed(
                         table, lambda: written_branch(execution, parts.position)
                     )
+                    if kind in WITHOUT_DATA:
+                        record["reads"].append(without_data(kind, table))
                 else:
                     self._delta_write(record, node, execution)
             guarded(record, "snapshots", self.commit_snapshots, record, budget)
