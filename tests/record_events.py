@@ -71,7 +71,8 @@ CONNECTORS: Mapping[str, Mapping[str, str]] = {
         "delta": "io.delta:delta-spark_{scala}:4.0.0",
         "iceberg": "org.apache.iceberg:iceberg-spark-runtime-4.0_{scala}:1.10.1",
     },
-    # Of Iceberg there is no release for Spark 4.2: 1.12.0, which is for 4.1, does not link with it.
+    # Of Iceberg there is no release for Spark 4.2. With 1.11.0 and 1.12.0, which are for 4.1, no
+    # statement about a table runs: they take ``View`` and ``CatalogManager`` for what they were.
     "4.2": {"h2": _H2, "delta": "io.delta:delta-spark_4.2_{scala}:4.4.0"},
 }
 CONNECTOR_CONF: Mapping[str, Mapping[str, str]] = {

@@ -142,6 +142,12 @@ def test_a_scan_that_an_adaptive_plan_left_out_has_read_nothing(plans, stage, un
     ]
 
 
+def test_a_cursor_that_a_script_opens_reads_out_of_sight(plans):
+    [parts] = plans.parts_of(Node("OpenCursorExec", "OpenCursor cursorreference(c)\n"), id)
+    assert "cursor" in parts.unseen
+    assert parts.has_data()
+
+
 def insert(name, leaf):
     """Make an insert into a table of files, which reads one leaf."""
     command = Node(name, "")

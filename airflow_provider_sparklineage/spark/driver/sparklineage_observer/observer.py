@@ -31,7 +31,7 @@ from sparklineage_observer.relations import names_tables, reads_without_scan
 from sparklineage_observer.scans import Schemas
 from sparklineage_observer.streams import Streams
 
-_CONTENT = ("reads", "writes", "errors", "command", "maintenance")
+_CONTENT = ("reads", "writes", "errors", "command", "maintenance", "cut")
 # The duration that Spark reports begins where Spark optimises the plan; it leaves that step out if
 # the plan was optimised before.
 _PHASE = re.compile(r"optimization -> PhaseSummary\((\d+), (\d+)\)")
@@ -241,6 +241,8 @@ class Observer:
             self._writes(record, parts, execution, started, budget)
         if parts.udfs:
             record["python_udfs"] = parts.udfs
+        if parts.unseen:
+            record.setdefault("cut", []).append(parts.unseen)
 
     def read(self, record, scan, budget):
         """Describe a scan as a read, and add the read to the ``reads`` of a query's record.

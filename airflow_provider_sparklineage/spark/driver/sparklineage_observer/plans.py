@@ -35,6 +35,7 @@ _WRITES = re.compile(
 )
 _ROWS = re.compile("LocalTableScan (?!<empty>)")
 _LIMIT = re.compile("Limit|CollectTail")
+_CURSOR = "OpenCursor"
 _EMPTY = re.compile("LocalTableScan <empty>|EmptyRelation")
 _UDF = "EvalPython"
 _CUT = re.compile(r"\d more characters|Truncated plan of")  # a job can limit the length of the text
@@ -77,7 +78,8 @@ class PlanParts:
     leaves that have rows in place of a scan (``LocalTableScanExec``); commands: a list of ``(class
     name, command)`` for V1 writes; v2_writes: a list of ``(class name, node)`` for V2 writes; udfs:
     a list of dicts, one for each Python UDF: ``{"result", "function", "columns", "sql"}``, where
-    columns are those in the arguments; may_call: whether a procedure may have been called.
+    columns are those in the arguments; may_call: whether a procedure may have been called; unseen:
+    a text that says which rows the plan reads out of sight, "" if there are none.
     """
 
     def __init__(self, kind="", position=None):
@@ -90,10 +92,12 @@ class PlanParts:
         self.v2_writes = []
         self.udfs = []
         self.may_call = False
+        self.unseen = ""
 
     def has_data(self):
         """Whether the plan has a part that reads or writes data."""
-        return bool(self.scans or self.rows or self.commands or self.v2_writes)
+        parts = (self.scans, self.rows, self.commands, self.v2_writes, self.unseen)
+        return any(parts)
 
 
 def parts_of(plan, identity, is_about_tables=bool):
@@ -113,6 +117,9 @@ def parts_of(plan, identity, is_about_tables=bool):
     text = plan.toString()
     found[0].may_call = "CommandResult" in text or text.startswith("Call")
     if text.startswith("CommandResult"):
+        return found
+    if text.startswith(_CURSOR):
+        found[0].unseen = "the rows of a cursor of a SQL script, whose query Spark does not report"
         return found
     if _CUT.search(text):
         text = _ANYTHING
