@@ -84,7 +84,12 @@ _known = ByClass[Facts]()
 
 def path(cls: type) -> str:
     """Give the path of a class: its module, a dot, and its qualified name."""
-    return f"{cls.__module__}.{cls.__qualname__}"
+    return f"{_own(cls, '__module__')}.{_own(cls, '__qualname__')}"
+
+
+def _own(cls: type, name: str) -> Any:
+    """Give an attribute that every class has; a metaclass of the user's could raise for it."""
+    return vars(type)[name].__get__(cls)
 
 
 def kind_of(task: Any) -> tuple[type, Kind | None]:
@@ -100,7 +105,7 @@ def kind_of(task: Any) -> tuple[type, Kind | None]:
 def _facts(cls: type) -> Facts:
     facts = _known.get(cls)
     if facts is None:
-        paths = {path(each) for each in cls.__mro__}
+        paths = {path(each) for each in _own(cls, "__mro__")}
         kind = next((kind for kind in KINDS if kind.stock in paths), None)
         facts = _known.put(cls, Facts(kind, _MAPPED in paths))
     return facts

@@ -234,6 +234,23 @@ def test_those_that_cannot_be_adopted_are_left_alone_with_a_reason():
     assert "asks for its exact class" in reasons["Itself"]
 
 
+@pytest.mark.parametrize("name", ["__module__", "__name__", "__doc__", "__dict__", "__mro__"])
+def test_a_class_that_does_not_tell_its_names_is_left_alone_with_the_reason(name):
+    def tell(cls):
+        if known:
+            raise SystemExit
+        return BaseOperatorMeta.__dict__.get(name, vars(type)[name]).__get__(cls)
+
+    known = []
+    cls = type("Meta", (BaseOperatorMeta,), {name: property(tell)})(
+        "Shop", (SparkSubmitOperator,), {}
+    )
+    task = made(cls)
+    known.append(cls)
+    reason = adopting.decide(task, task_rules.ADOPT_ALL).reason
+    assert reason == "left alone: its class cannot be extended (SystemExit: )"
+
+
 def test_a_task_whose_execute_somebody_has_replaced_is_left_alone():
     task = made(SparkSubmitOperator)
     execute = task.execute
