@@ -225,3 +225,26 @@ def test_a_field_that_was_dropped_is_in_no_partition(
     [layout] = collected.layouts("/t")
     assert [d["field"] for d in layout["dimensions"]] == dimensions
     assert layout["partitions"] == [partition]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("day = 19880", "day = '2024-06-06'"),
+        ("day IN (19880, 19881)", "day IN ('2024-06-06', '2024-06-07')"),
+        ("at >= 1714957200000000, n = 3", "at >= '2024-05-06 01:00:00+00:00', n = 3"),
+        ("local != 1714957200500000", "local != '2024-05-06 01:00:00.500000'"),
+        ("day = -1", "day = '1969-12-31'"),
+        ("day = 99999999999", "day = 99999999999"),
+        ("n = 19880, other < 5, name = 'x'", "n = 19880, other < 5, name = 'x'"),
+    ],
+)
+def test_dates_and_times_of_filters_are_no_numbers(module, text, expected):
+    kinds = {"day": "date", "at": "timestamptz", "local": "timestamp", "n": "int"}
+
+    def field(name):
+        kind = SimpleNamespace(toString=lambda: kinds[name])
+        return SimpleNamespace(type=lambda: kind) if name in kinds else None
+
+    table = SimpleNamespace(schema=lambda: SimpleNamespace(findField=field))
+    assert module._with_times(text, table) == expected

@@ -1,5 +1,6 @@
 """Finds the partitions of Iceberg tables in a scan's files, and in this application's snapshots."""
 
+import datetime
 import re
 from contextlib import suppress
 from itertools import dropwhile, takewhile
@@ -74,7 +75,8 @@ def scan(read, node, budget):
     static, runtime = _STATIC.search(description), _RUNTIME.search(spark_scan.toString())
     # Some versions of Iceberg describe scans in another way; then the full text is recorded.
     filters = [static.group(1) if static else description, runtime.group(1) if runtime else ""]
-    read["pushed_filters"] = [text for text in filters if text and text != "[]"]
+    texts = (text for text in filters if text and text != "[]")
+    read["pushed_filters"] = [_with_times(text, table) for text in texts]
     found = _BRANCH.search(description)
     branch = found and found.group(1) != "null" and found.group(1)
     if branch and branch != "main":
@@ -92,6 +94,43 @@ def scan(read, node, budget):
             collected.add(task.file())
     read["layouts"] = collected.layouts(base)
     return read
+
+
+def _with_times(text, table):
+    """Give a text of Iceberg's filters with dates and times in it.
+
+    Iceberg prints a date as days, and a time as microseconds since 1970, such as ``on = 19880``.
+
+    :param text: the filters
+    :param table: Iceberg's table, a Java object
+    """
+
+    def read(match):
+        column, operator, numbers = match.groups()
+        field = table.schema().findField(column)
+        epoch = None if field is None else _EPOCHS.get(field.type().toString())
+        if epoch is None:
+            return match.group()
+        units = map(int, numbers.split(", "))
+        days = type(epoch) is datetime.date
+        try:
+            steps = (datetime.timedelta(**{"days" if days else "microseconds": n}) for n in units)
+            times = ", ".join(f"'{epoch + step}'" for step in steps)
+        except OverflowError:  # beyond the years of Python
+            return match.group()
+        return f"{column}{operator}{times}"
+
+    return _COMPARED.sub(read, text)
+
+
+_COMPARED = re.compile(
+    r"([\w.]+)( (?:=|!=|<|<=|>|>=) | (?:NOT )?IN \()(-?\d+(?:, -?\d+)*)(?![\d.])"
+)
+_EPOCHS = {
+    "date": datetime.date(1970, 1, 1),
+    "timestamp": datetime.datetime(1970, 1, 1),  # noqa: DTZ001, it has no time zone
+    "timestamptz": datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc),
+}
 
 
 def _rewriting(table):
