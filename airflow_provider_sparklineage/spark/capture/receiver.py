@@ -51,7 +51,7 @@ RESOLVE_S = 5.0
 that does not answer would take half a minute."""
 
 _ENDPOINT = re.compile(
-    r"(?P<host>\[[0-9a-fA-F:.]+\]|[A-Za-z0-9_.-]+)(?::(?P<first>\d+)(?:-(?P<last>\d+))?)?"
+    r"(?P<host>\[[0-9a-fA-F:.]+\]|[A-Za-z0-9_.-]+)(?::(?P<first>[0-9]{1,5})(?:-(?P<last>[0-9]{1,5}))?)?"
 )
 _LARGEST_PORT = 65535
 
@@ -107,8 +107,10 @@ class Endpoint(Frozen, frozen=True):
                         if error.errno != errno.EADDRINUSE:
                             raise
             raise reason
-        except (OSError, OutOfTimeError) as error:
+        except (OSError, OutOfTimeError, UnicodeError) as error:
             why = getattr(error, "strerror", None) or "its name server does not answer"
+            if isinstance(error, UnicodeError):  # a label is empty, or has over 63 characters
+                why = "No name server has such a name"
             problem = f"This worker cannot listen for the driver's events at {self}: {why}."
             fix = (
                 "[sparklineage] capture_endpoint has to be a name or an address of this worker, "

@@ -31,7 +31,10 @@ def test_it_is_a_name_with_or_without_ports(text, host, ports):
 
 @pytest.mark.parametrize(
     "text",
-    ["http://worker:80", "worker:", "worker:0", "worker:70000", "worker:20-10", "fd00::7", "a b"],
+    [
+        *("http://worker:80", "worker:", "worker:0", "worker:70000", "worker:20-10", "fd00::7"),
+        *("a b", f"worker:{5000 * '9'}", "worker:\u0663"),
+    ],
 )
 def test_what_is_none_is_refused_with_an_example(text):
     with pytest.raises(SettingsError, match=r"worker-1.example.com:20000-20100"):
@@ -131,6 +134,12 @@ def test_a_name_that_has_no_address_is_reported(monkeypatch):
     monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
     with pytest.raises(RemoteDriverError, match="nowhere: Name or service not known"):
         Endpoint("nowhere", range(1)).listening(Machine().listen)
+
+
+@pytest.mark.parametrize("host", ["..", f"{64 * 'w'}.example.com"])
+def test_a_name_that_no_name_server_has_is_reported(host):
+    with pytest.raises(RemoteDriverError, match="No name server has such a name"):
+        Endpoint(host, range(1)).listening(lambda *_: None)
 
 
 def test_a_name_server_that_does_not_answer_is_not_waited_for(monkeypatch):
