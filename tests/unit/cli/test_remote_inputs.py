@@ -62,6 +62,15 @@ def test_bundles_here_and_there_are_shown_together(bundles, capsys):
     assert both == capsys.readouterr().out * 2
 
 
+@pytest.mark.usefixtures("bundles")
+def test_a_driver_that_the_cluster_started_again_is_a_second_attempt(capsys, tmp_path):
+    run = json.loads(golden("staging_chain").read_text().splitlines()[0])["run"]["runId"]
+    RemoteDriver(tmp_path / "store" / NAME, run, number=2).starts().ends()
+    assert main(["merge", BUNDLE]) == 0
+    event = json.loads(capsys.readouterr().out)
+    assert event["run"]["facets"]["sparkLineage_capture"].get("attempts") == 2
+
+
 def test_what_is_missing_is_noted(bundles, capsys):
     [end] = (Path(bundles).parent / "store" / NAME).glob("*/end.json")
     end.unlink()

@@ -15,10 +15,15 @@ import msgspec
 import pytest
 
 from airflow_provider_sparklineage.datahub import configuration, sending
+from airflow_provider_sparklineage.datahub.conversion import proposals as converted
+from airflow_provider_sparklineage.datahub.lineage import lineage
 from airflow_provider_sparklineage.datahub.proposals import Proposal
 from airflow_provider_sparklineage.model.exceptions import DeliveryError
+from tests.unit.datahub.airflow_events import FLAKY, event_of
+from tests.unit.datahub.events import column_lineage, dataset, source, subject
 from tests.unit.datahub.gms import JSON, TOKEN, Scripted, closing, trickling
 from tests.unit.datahub.gms import gms as serving_gms
+from tests.unit.datahub.patching import patched
 from tests.unit.datahub.sdk import require_sdk
 
 HTML = "<html><body>Please log in</body></html>"
@@ -84,6 +89,32 @@ def test_the_start_of_a_run_stays_when_it_ends():
         {"name": "x", "created": START, "customProperties": {"b": "2"}}
     ]
     assert len(server.asked) == 2
+
+
+def test_a_try_that_airflow_reports_to_end_keeps_the_start_that_its_start_has_stored():
+    of_start, of_end = (event_of(FLAKY, state, attempt=2) for state in ("START", "COMPLETE"))
+    of_end["run"]["facets"]["airflow"]["taskInstance"]["duration"] = None
+    [before] = [one for one in converted(of_start) if one.aspect_name == RUN_KEY[1]]
+    with serving_gms(aspects={(before.urn, RUN_KEY[1]): before.aspect}) as server:
+        send(server, list(converted(of_end)))
+    [after] = [one for one in server.stored if one["aspectName"] == RUN_KEY[1]]
+    assert json.loads(after["aspect"]["value"])["created"] == before.aspect["created"]
+
+
+def test_an_edge_that_a_connector_has_stored_is_a_view_after_the_run_of_a_job_as_well():
+    columns = column_lineage(total=[source("orders", "amount", "DIRECT:IDENTITY")])
+    revenue = dataset("revenue", columnLineage=columns)
+    made = list(lineage(subject(inputs=(dataset("orders"),), outputs=(revenue,))))
+    of_tables, _ = [one for one in made if one.aspect_name == "upstreamLineage"]
+    key = of_tables.urn, of_tables.aspect_name
+    [edge] = patched(None, of_tables)["upstreams"]
+    aspect = {"upstreams": [{"dataset": edge["dataset"], "type": "VIEW"}]}
+    with serving_gms(aspects={key: aspect}) as server:
+        send(server, made)
+    for sent, value in zip(server.stored, values_stored(server), strict=True):
+        if sent["aspectName"] == "upstreamLineage":
+            aspect = patched(aspect, Proposal(*key, value))
+    assert [one["type"] for one in aspect["upstreams"]] == ["VIEW"]
 
 
 def test_where_no_start_is_stored_the_end_is_the_time_of_the_run():
