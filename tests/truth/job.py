@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 DAYS = ("2024-05-05", "2024-05-06", "2024-05-07")
 FORMATS = ("parquet", "delta", "iceberg")
 
+UNTRIED = {"3.5": "it was not tried there yet", "4.2": "it was not tried there yet"}
+"""Of a job that was run on Spark 4.0 alone: :attr:`Job.cannot`."""
+
 
 class Every(list[str | None]):
     """All partitions that a table has, by their values; ``all`` is also right of them."""
