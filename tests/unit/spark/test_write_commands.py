@@ -310,6 +310,22 @@ def test_a_write_of_a_table_has_its_target_even_without_a_plan(commands, table, 
     assert plan.asked == 0
 
 
+@pytest.mark.parametrize("evolves", [True, False])
+def test_the_schema_of_a_merge_is_that_of_the_table_after_it(commands, evolves):
+    before, after = answers(json='{"fields": [1]}'), answers(json='{"fields": [1, 2]}')
+    plan = answers(
+        target=answers(schema=before),
+        migratedSchema=answers(isDefined=evolves, get=after),
+    )
+    schema = commands._Write("MergeIntoCommand", plan, None).schema([])
+    assert schema == {"fields": [1, 2] if evolves else [1]}
+
+
+def test_an_update_leaves_the_schema_as_it_is(commands):
+    plan = answers(target=answers(schema=answers(json='{"fields": []}')))
+    assert commands._Write("UpdateCommand", plan, None).schema([]) == {"fields": []}
+
+
 # --- CREATE TABLE AS SELECT, and writes that failed -----------------------------------------------
 
 TABLE_AS_SELECT = "CreateDataSourceTableAsSelectCommand"

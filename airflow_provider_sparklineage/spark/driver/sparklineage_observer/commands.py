@@ -422,7 +422,9 @@ class _Write:
         if self.relation is not None:
             return json.loads(self.relation.schema().json())
         if self.kind in DELTA_CHANGES:
-            return json.loads(self.plan.target().schema().json())
+            # A MERGE may add columns; its target is then the table as it was before.
+            evolved = first_answer(self.plan, lambda plan: option(plan.migratedSchema()))
+            return json.loads((evolved or self.plan.target().schema()).json())
         schema = json.loads(self.query.schema().json())
         for name, field in zip(columns, schema["fields"]):
             field["name"] = name
