@@ -123,9 +123,9 @@ def test_the_event_of_a_job_that_nobody_waits_for_has_what_is_declared_and_names
     assert names(event["inputs"]) == ["/lake/orders"]
     assert list(degradations(event)) == ["application_unfinished"]
     message = degradations(event)["application_unfinished"]
-    words = "airflow sparklineage collect manual --dag shop --task revenue"
+    command = "airflow sparklineage collect manual --dag shop --task revenue"
     assert "spark-submit did not wait for the end of the job" in message
-    assert message.endswith(f": {words}")
+    assert message.endswith(f" This command collects it when it has ended: {command}")
     [manifest] = lake.glob("*/manifest.json")
     kept = json.loads(manifest.read_text())
     assert "outcome" not in kept
