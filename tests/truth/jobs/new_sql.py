@@ -1,0 +1,314 @@
+"""SQL and types that came with Spark 4.0 to 4.2."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.truth.job import Job
+from tests.truth.jobs.queries import TODAY, _Query
+
+if TYPE_CHECKING:
+    from tests.truth.job import Lake
+
+OF_4_0 = {"3.5": "it came with Spark 4.0"}
+OF_4_1 = dict.fromkeys(("3.5", "4.0"), "it came with Spark 4.1")
+OF_4_2 = dict.fromkeys(("3.5", "4.0"), "it came with Spark 4.2")
+COLUMNS = "id bigint, user bigint, dt string"
+ALL_COLUMNS = {"id": {"events.id"}, "user": {"events.user"}, "dt": {"events.dt"}}
+
+
+class _Script(Job):
+    """A script of SQL reads ``events``, and inserts into ``out``."""
+
+    cannot = dict.fromkeys(("3.5", "4.0"), "its SQL scripts are off, or it has none")
+    reads = {"events": [TODAY]}
+    writes = {"out": [TODAY]}
+    columns = {"out": ALL_COLUMNS}
+
+    def script(self, out: str) -> str:
+        """Give the script."""
+        raise NotImplementedError
+
+    def run(self, lake: Lake) -> None:
+        lake.view("events")
+        out = lake.create("out", COLUMNS, "dt")
+        lake.spark.sql(self.script(out)).collect()
+
+
+class ScriptedLoop(_Script):
+    """A loop over a query's rows inserts once for each."""
+
+    reads = {"events": [TODAY, "2024-05-07"]}
+    writes = {"out": [TODAY, "2024-05-07"]}
+    columns = {"out": {"id": {"events.id"}, "user": {"events.user"}}}
+    declared = {"column_without_sources out dt": "it is a variable of the script"}
+
+    def script(self, out: str) -> str:
+        return f"""BEGIN
+            FOR day AS SELECT DISTINCT dt AS of FROM events WHERE dt >= '{TODAY}' DO
+              INSERT INTO {out} SELECT id, user, day.of FROM events WHERE dt = day.of;
+            END FOR;
+        END"""
+
+
+class ScriptedHandler(_Script):
+    """A statement fails, and the handler of the script writes."""
+
+    def script(self, out: str) -> str:
+        return f"""BEGIN
+            DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN
+              INSERT INTO {out} SELECT id, user, dt FROM events WHERE dt = '{TODAY}';
+            END;
+            SELECT raise_error('no');
+        END"""
+
+
+class PipedAggregate(_Query):
+    """Of the steps, one aggregates, and one unites."""
+
+    cannot = OF_4_0
+    sql = """FROM events |> WHERE dt = '2024-05-06'
+        |> AGGREGATE sum(user) AS total GROUP BY concat(dt) AS day
+        |> UNION ALL (SELECT country, user FROM users WHERE country = 'fr')"""
+    reads = {"events": [TODAY], "users": ["fr"]}
+    columns = {
+        "out": {
+            "day": {"events.dt", "users.country"},
+            "total": {"events.user", "users.user"},
+        }
+    }
+
+
+class Collated(_Query):
+    """Texts are compared without case, which groups, joins and chooses."""
+
+    cannot = OF_4_0
+    formats = ("parquet",)
+    sql = """SELECT u.name COLLATE UTF8_LCASE AS name, max(e.id) AS id FROM events e
+        JOIN users u ON e.user = u.user AND u.name COLLATE UTF8_LCASE > 'U2'
+        WHERE e.dt = '2024-05-06' AND u.country COLLATE UTF8_LCASE = 'DE'
+        GROUP BY u.name COLLATE UTF8_LCASE"""
+    reads = {"events": [TODAY], "users": ["de"]}
+    columns = {"out": {"name": {"users.name"}, "id": {"events.id"}}}
+
+
+class Times(_Query):
+    """Times of a day."""
+
+    cannot = OF_4_1
+    formats = ("parquet",)
+    conf = {"spark.sql.timeType.enabled": "true"}
+    sql = """SELECT id, CAST(make_time(CAST(user % 24 AS int), 0, 0) AS string) AS at FROM events
+        WHERE dt = '2024-05-06'"""
+    reads = {"events": [TODAY]}
+    columns = {"out": {"id": {"events.id"}, "at": {"events.user"}}}
+
+
+class Places(_Query):
+    """Points on a map, which are made of bytes, and are bytes again."""
+
+    cannot = OF_4_1
+    conf = {"spark.sql.geospatial.enabled": "true"}
+    sql = """SELECT id, st_asbinary(st_geomfromwkb(
+        unhex(concat('0101000000000000000000F03F', hex(repeat(chr(user % 60 + 1), 8))))
+        )) AS place FROM events WHERE dt = '2024-05-06'"""
+    reads = {"events": [TODAY]}
+    columns = {"out": {"id": {"events.id"}, "place": {"events.user"}}}
+
+
+class Qualified(_Query):
+    """QUALIFY chooses rows by a window."""
+
+    cannot = OF_4_2
+    sql = """SELECT id, user FROM events WHERE dt = '2024-05-06'
+        QUALIFY row_number() OVER (PARTITION BY user % 3 ORDER BY id) = 1"""
+    reads = {"events": [TODAY]}
+    columns = {"out": {"id": {"events.id"}, "user": {"events.user"}}}
+
+
+class Nearest(_Query):
+    """Each row is joined to the nearest one."""
+
+    cannot = OF_4_2
+    sql = """SELECT e.id, u.name FROM (SELECT * FROM events WHERE dt = '2024-05-06') e
+        JOIN (SELECT * FROM users WHERE country = 'de') u
+        EXACT NEAREST 1 BY DISTANCE abs(e.user - u.user)"""
+    reads = {"events": [TODAY], "users": ["de"]}
+    columns = {"out": {"id": {"events.id"}, "name": {"users.name"}}}
+
+
+class MergedWithEvolution(Job):
+    """A MERGE adds a column to the table."""
+
+    cannot = dict.fromkeys(("3.5", "4.0"), "its release of Delta adds no column by it")
+    formats = ("delta",)
+    reads = {"new": "all", "events": [TODAY]}
+    writes = {"events": [TODAY]}
+    columns = {
+        "events": {
+            "id": {"new.id"},
+            "user": {"new.user"},
+            "dt": {"new.dt"},
+            "more": {"new.more"},
+        }
+    }
+
+    def plant(self, lake: Lake) -> None:
+        super().plant(lake)
+        new = lake.events((TODAY,)).where("id > 20").selectExpr("*", "concat('m', id) AS more")
+        lake.write(new, "new")
+
+    def run(self, lake: Lake) -> None:
+        lake.view("new")
+        lake.spark.sql(
+            f"""MERGE WITH SCHEMA EVOLUTION INTO {lake.name("events")} t USING new s
+            ON t.id = s.id AND t.dt = '{TODAY}' WHEN MATCHED THEN UPDATE SET *
+            WHEN NOT MATCHED THEN INSERT *"""
+        )
+
+
+class MergedByFrame(Job):
+    """A frame is merged into a table without SQL."""
+
+    cannot = OF_4_0
+    formats = ("delta", "iceberg")
+    reads = {"new": "all", "events": [TODAY]}
+    writes = {"events": [TODAY]}
+    columns = {"events": {"id": {"new.id"}, "user": {"new.user"}, "dt": {"new.dt"}}}
+
+    def plant(self, lake: Lake) -> None:
+        super().plant(lake)
+        lake.write(lake.events((TODAY,)).where("id > 20"), "new")
+
+    def run(self, lake: Lake) -> None:
+        from pyspark.sql import functions as F  # noqa: N812
+
+        table = lake.name("events")
+        new = lake.read("new").alias("s")
+        matched = F.expr(f"s.id = events.id AND events.dt = '{TODAY}'")
+        if lake.kind == "delta":
+            table = f"{lake.job}.events"
+            at = lake.path("events")
+            lake.spark.sql(f"CREATE TABLE {table} USING delta LOCATION '{at}'")
+        new.mergeInto(table, matched).whenMatched().updateAll().whenNotMatched().insertAll().merge()
+
+
+class SubqueriesOfFrames(_Query):
+    """A frame is used as a scalar, in a condition, and for each row of another one."""
+
+    cannot = OF_4_0
+    reads = {"events": [TODAY], "users": ["de", "fr"]}
+    columns = {
+        "out": {
+            "id": {"events.id"},
+            "twice": {"events.user"},
+            "last": {"users.name"},
+        }
+    }
+
+    def run(self, lake: Lake) -> None:
+        from pyspark.sql import functions as F  # noqa: N812
+
+        events = lake.read("events").where(f"dt = '{TODAY}'")
+        users = lake.read("users")
+        french = users.where("country = 'fr'").agg(F.max("name"))
+        german = users.where("country = 'de'").where(F.col("user") == F.col("e.user").outer())
+        twice = lake.spark.range(1).select((F.col("e.user").outer() * 2).alias("twice"))
+        rows = events.alias("e").where(german.exists()).lateralJoin(twice)
+        lake.write(rows.select("id", "twice", french.scalar().alias("last")), "out")
+
+
+class InsertOnlyMerged(Job):
+    """A MERGE that only inserts."""
+
+    formats = ("delta", "iceberg")
+    reads = {"new": "all", "events": [TODAY]}
+    writes = {"events": [TODAY]}
+    columns = {"events": {"id": {"new.id"}, "user": {"new.user"}, "dt": {"new.dt"}}}
+
+    def plant(self, lake: Lake) -> None:
+        super().plant(lake)
+        lake.write(
+            lake.events((TODAY,)).where("id > 20").selectExpr("id + 5 AS id", "user", "dt"), "new"
+        )
+
+    def run(self, lake: Lake) -> None:
+        lake.view("new")
+        lake.spark.sql(
+            f"""MERGE INTO {lake.name("events")} t USING new s
+            ON t.id = s.id AND t.dt = '{TODAY}' WHEN NOT MATCHED THEN INSERT *"""
+        )
+
+
+class _Replacing(Job):
+    """Rows of a day replace others."""
+
+    formats = ("delta",)
+    reads = {"new": "all"}
+    writes = {"out": [TODAY]}
+    columns = {"out": {"id": {"new.id"}, "user": {"new.user"}, "dt": {"new.dt"}}}
+    how: str
+
+    def plant(self, lake: Lake) -> None:
+        lake.write(lake.events((TODAY,)), "new")
+
+    def run(self, lake: Lake) -> None:
+        lake.view("new")
+        out = lake.create("out", COLUMNS, "dt")
+        lake.spark.sql(f"INSERT INTO {out} {self.how} SELECT id, user, dt FROM new")
+
+
+class ReplacedWhereBySql(_Replacing):
+    """Rows of a condition."""
+
+    how = f"REPLACE WHERE dt = '{TODAY}'"
+
+
+class LikeAnother(Job):
+    """A table is made like another one, of which it takes the columns, and then written."""
+
+    formats = ("parquet", "delta")
+    reads = {"events": [TODAY]}
+    writes = {"copy": [TODAY]}
+    columns = {"copy": ALL_COLUMNS}
+
+    def run(self, lake: Lake) -> None:
+        lake.view("events")
+        name = lake.create("out", COLUMNS, "dt")
+        lake.spark.sql(f"CREATE TABLE {lake.job}.copy LIKE {name} LOCATION '{lake.path('copy')}'")
+        lake.spark.sql(
+            f"INSERT INTO {lake.job}.copy SELECT id, user, dt FROM events WHERE dt = '{TODAY}'"
+        )
+
+
+class Measured(Job):
+    """A view of measures, which a query asks for one by a dimension."""
+
+    cannot = OF_4_2
+    formats = ("parquet", "delta")
+    reads = {"events": [TODAY]}
+    writes = {"out": [TODAY]}
+    columns = {"out": {"day": {"events.dt"}, "total": {"events.user"}}}
+
+    def run(self, lake: Lake) -> None:
+        spark, job = lake.spark, lake.job
+        spark.sql(f"CREATE TABLE {job}.events USING {lake.kind} LOCATION '{lake.path('events')}'")
+        if lake.kind == "parquet":
+            spark.sql(f"MSCK REPAIR TABLE {job}.events")
+        spark.sql(
+            f"""CREATE VIEW {job}.measures WITH METRICS LANGUAGE YAML AS $$
+version: "0.1"
+source: {job}.events
+dimensions:
+  - name: day
+    expr: dt
+measures:
+  - name: total
+    expr: sum(user)
+$$"""
+        )
+        rows = spark.sql(
+            f"SELECT day, measure(total) AS total FROM {job}.measures WHERE day = '{TODAY}' "
+            "GROUP BY day"
+        )
+        lake.write(rows, "out", "day")
