@@ -33,8 +33,7 @@ class LateralAliases(_Query):
 class Piped(_Query):
     """The syntax of pipes."""
 
-    cannot = UNTRIED
-    needs = (4, 0)
+    cannot = {**UNTRIED, "3.5": "it has no pipes"}
     sql = """FROM events |> WHERE dt = '2024-05-06' |> EXTEND user * 2 AS twice
         |> AGGREGATE sum(twice) AS total, max(id) AS last GROUP BY user % 3 AS kind
         |> SET total = total + last |> DROP last"""
@@ -45,8 +44,7 @@ class Piped(_Query):
 class Scripted(_Query):
     """A script of SQL: a loop over days."""
 
-    cannot = UNTRIED
-    needs = (4, 0)
+    cannot = {**UNTRIED, "3.5": "it has no scripts"}
     reads = {"events": [FIRST, SECOND]}
     writes = {"out": [FIRST, SECOND]}
     columns = {"out": {"id": {"events.id"}, "dt": {"events.dt"}}}

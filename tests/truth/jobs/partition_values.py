@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.truth.job import DAYS, UNTRIED, Every, Job
+from tests.truth.job import DAYS, UNTRIED, UNTRIED_LATER, Every, Job
 
 if TYPE_CHECKING:
     from tests.truth.job import Lake
@@ -177,7 +177,7 @@ class PartitionPathOfTwo(Job):
 class PartitionPathOfDelta(Job):
     """Delta takes the path of a partition for a filter."""
 
-    cannot = UNTRIED
+    cannot = UNTRIED_LATER
     formats = ("delta",)
     reads = {"events": [SECOND]}
     writes = {"out": "all"}
