@@ -16,10 +16,8 @@ if TYPE_CHECKING:
 DAYS = ("2024-05-05", "2024-05-06", "2024-05-07")
 FORMATS = ("parquet", "delta", "iceberg")
 
-UNTRIED = {"3.5": "it was not tried there yet", "4.2": "it was not tried there yet"}
-"""Of a job that was run on Spark 4.0 alone: :attr:`Job.cannot`."""
-UNTRIED_LATER = {"4.2": UNTRIED["4.2"]}
-"""Of a job that was run on Spark 3.5 and 4.0."""
+UNTRIED = {"4.2": "it was not tried there yet"}
+"""Of a job that was run on Spark 3.5 and 4.0 alone: :attr:`Job.cannot`."""
 
 
 class Every(list[str | None]):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.truth.job import DAYS, UNTRIED_LATER, Every, Job
+from tests.truth.job import DAYS, UNTRIED, Every, Job
 from tests.truth.jobs.tables import ALL_COLUMNS
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ class _External(Job):
 
     formats = ("parquet",)
     alone = True
-    cannot = UNTRIED_LATER
+    cannot = UNTRIED
     static = {
         "spark.sql.catalogImplementation": "hive",
         "spark.hadoop.hive.exec.dynamic.partition.mode": "nonstrict",

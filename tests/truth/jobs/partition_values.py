@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.truth.job import DAYS, UNTRIED, UNTRIED_LATER, Every, Job
+from tests.truth.job import DAYS, UNTRIED, Every, Job
 
 if TYPE_CHECKING:
     from tests.truth.job import Lake
@@ -74,7 +74,7 @@ class _TypedByIceberg(TypedPartitions):
 class ZeroPadded(Job):
     """Folders with zeros before a number, which Spark reads as a number."""
 
-    cannot = UNTRIED_LATER
+    cannot = UNTRIED
     formats = ("parquet",)
     reads = {"months": ["05"]}
     writes = {"out": ["5"]}
@@ -127,7 +127,7 @@ class _EmptiedOfStatistics(EmptiedByOverwrite):
 class ManagedPartitions(Job):
     """Partitions of a managed table are renamed, truncated and dropped."""
 
-    cannot = UNTRIED_LATER
+    cannot = UNTRIED
     formats = ("parquet",)
     reads = {"events": Every(DAYS)}
     writes = {"home/managed": ["2024-06-01"], "home/cut": [FIRST, THIRD]}
@@ -157,7 +157,7 @@ class ManagedPartitions(Job):
 class PartitionPathOfTwo(Job):
     """The path of a day, below which hours are, and hours by a list of paths."""
 
-    cannot = UNTRIED_LATER
+    cannot = UNTRIED
     formats = ("parquet",)
     reads = {"hours": [(SECOND, "0"), (SECOND, "1"), (THIRD, "1")]}
     writes = {"out": "all"}
@@ -177,7 +177,7 @@ class PartitionPathOfTwo(Job):
 class PartitionPathOfDelta(Job):
     """Delta takes the path of a partition for a filter."""
 
-    cannot = UNTRIED_LATER
+    cannot = UNTRIED
     formats = ("delta",)
     reads = {"events": [SECOND]}
     writes = {"out": "all"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.truth.job import DAYS, UNTRIED, UNTRIED_LATER, Every, Job
+from tests.truth.job import DAYS, UNTRIED, Every, Job
 
 if TYPE_CHECKING:
     from tests.truth.job import Lake
@@ -322,7 +322,7 @@ class RenamedColumns(Job):
 class ReplacedWhereInSql(Job):
     """INSERT INTO … REPLACE WHERE writes its rows, and removes what else was there."""
 
-    cannot = UNTRIED_LATER
+    cannot = UNTRIED
     formats = ("delta",)
     reads = {"events": [SECOND]}
     writes = {"out": [SECOND]}
@@ -343,7 +343,7 @@ class ReplacedWhereInSql(Job):
 class ChangesOfATable(Job):
     """The change data feed by SQL: a day that was changed, not the whole table."""
 
-    cannot = UNTRIED_LATER
+    cannot = UNTRIED
     formats = ("delta",)
     reads = {"events": [SECOND]}
     writes = {"out": [SECOND]}
