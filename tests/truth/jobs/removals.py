@@ -137,6 +137,15 @@ class EmptiedPlain(Job):
         lake.spark.sql(f"DELETE FROM {lake.name('plain')}")
 
 
+class Truncated(Emptied):
+    """The same, by the command for that."""
+
+    formats = ("iceberg",)
+
+    def run(self, lake: Lake) -> None:
+        lake.spark.sql(f"TRUNCATE TABLE {lake.name('events')}")
+
+
 class FilledAgain(OverwrittenByADay):
     """A day is deleted, and written again."""
 

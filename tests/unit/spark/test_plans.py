@@ -100,6 +100,7 @@ def test_the_leaves_of_a_plan_with_data_are_looked_at(plans, text):
         pytest.param("AppendDataExecV1", "AppendDataExecV1 DeltaTableV2\n", id="of version 1"),
         pytest.param("AppendDataExec", "AppendData IcebergWrite\n", id="of version 2"),
         pytest.param("DeleteFromTableExec", "DeleteFromTable lakehouse.t\n", id="a delete"),
+        pytest.param("TruncateTableExec", "TruncateTable lakehouse.t\n", id="a truncate"),
         pytest.param("InsertOnlyMergeExec", "InsertOnlyMerge IcebergWrite\n", id="of Spark 4.2"),
     ],
 )

@@ -21,8 +21,8 @@ CHANGELOG = "SparkChangelogScan"
 """The class of a scan of a table's changed rows, by its metadata table ``changes``."""
 OF_CHANGELOG = ("_change_type", "_change_ordinal", "_commit_snapshot_id")
 _REWRITE = "SparkStagedScan"  # of files that a procedure rewrites
-WITHOUT_DATA = ("DeleteFromTableExec",)
-"""The nodes of commands that change a table and open none of its files: a DELETE of whole files."""
+WITHOUT_DATA = ("DeleteFromTableExec", "TruncateTableExec")
+"""The nodes of a DELETE of whole files and a TRUNCATE: Iceberg opens none of the files."""
 _FILE = re.compile(r"spec_id=(\d+), partition=(PartitionData\{.*?\}), record_count=")
 
 

@@ -23,6 +23,7 @@ _V2_WRITES = (
     "WriteDelta",
     "InsertOnlyMerge",  # since Spark 4.2; before, such a MERGE is an AppendData
     "DeleteFromTable",
+    "TruncateTable",
     "AtomicCreateTableAsSelect",
     "AtomicReplaceTableAsSelect",
 )
