@@ -53,7 +53,8 @@ def main() -> int:
         found = verdicts[name] = verdict()
         for line in found.wrong:
             print(f"  {line}")
-        print(f"{found} ({time.monotonic() - begun:.0f} s)", flush=True)
+        figures, *more = str(found).splitlines()
+        print(f"{figures} ({time.monotonic() - begun:.0f} s)", *more, sep="\n", flush=True)
 
     try:
         for kind in _possible(chosen.formats or FORMATS, spark):

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 APPLICATION = record_events.APPLICATIONS / "truth_jobs.py"
 OUTCOMES = ("right", "declared", "false", "silent")
+TOGETHER = 50
+"""The most jobs in one application, which has to end within the time limit of a submission."""
 
 
 @dataclass
@@ -41,9 +43,11 @@ class JobsVerdict:
     def __str__(self) -> str:
         figures = [f"{self.checks[outcome]} {outcome}" for outcome in OUTCOMES]
         checks = sum(self.checks.values())
-        left_out = [f", {name} left out ({why})" for name, why in self.left_out.items()]
-        jobs = f"{self.jobs} jobs{''.join(left_out)}"
-        return f"{self.kind}: {jobs}, {checks} checks: {', '.join(figures)}"
+        lines = [f"{self.kind}: {self.jobs} jobs, {checks} checks: {', '.join(figures)}"]
+        for why in dict.fromkeys(self.left_out.values()):
+            names = ", ".join(name for name, reason in self.left_out.items() if reason == why)
+            lines.append(f"  left out ({why}): {names}")
+        return "\n".join(lines)
 
     def as_dict(self) -> dict[str, Any]:
         """Give it for ``truth.json``."""
@@ -68,12 +72,12 @@ def run_jobs(
     for name in [name for name, job in able.items() if spark.line in job.cannot]:
         found.left_out[name] = able.pop(name).cannot[spark.line]
     together = [name for name, job in able.items() if not job.alone]
-    groups = [("together", together), *((n, [n]) for n, job in able.items() if job.alone)]
-    for folder, names in groups:
-        if not names:
-            continue
+    begins = range(0, len(together), TOGETHER)
+    groups = {f"together-{begin}": together[begin : begin + TOGETHER] for begin in begins}
+    groups |= {name: [name] for name, job in able.items() if job.alone}
+    for folder, names in groups.items():
         at = work / folder
-        static = {} if folder == "together" else able[folder].static
+        static = able[folder].static if folder in able else {}
         event = _application(spark, kind, names, at, found, static)
         reported = _by_job(event, at / "lake", names)
         for name in names:

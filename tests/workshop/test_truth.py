@@ -194,7 +194,7 @@ def test_of_a_job_what_is_wrong_is_found(parts, outcomes):
 
 def test_a_job_that_this_spark_cannot_run_is_named_with_the_reason():
     found = running_jobs.JobsVerdict("delta", left_out={"converted": "Delta does not fit"})
-    assert ", converted left out (Delta does not fit)," in str(found)
+    assert str(found).endswith("\n  left out (Delta does not fit): converted")
     assert found.as_dict()["left_out"] == {"converted": "Delta does not fit"}
 
 
