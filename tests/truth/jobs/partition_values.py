@@ -147,10 +147,12 @@ class ManagedPartitions(Job):
             )
         name = f"{job}_home.managed"
         sql(f"INSERT INTO {name} SELECT id, dt FROM events WHERE dt <= '{SECOND}'")
+        sql(f"INSERT INTO {job}_home.cut SELECT id, dt FROM events")
+        # The observer looks into the folders of a write after it, and should find all of them.
+        sql("SELECT count(*) FROM events").collect()
         moved = f"PARTITION (dt = '{SECOND}') RENAME TO PARTITION (dt = '2024-06-01')"
         sql(f"ALTER TABLE {name} {moved}")
         sql(f"ALTER TABLE {name} DROP PARTITION (DT = '{FIRST}')")
-        sql(f"INSERT INTO {job}_home.cut SELECT id, dt FROM events")
         sql(f"TRUNCATE TABLE {job}_home.cut PARTITION (DT = '{SECOND}')")
 
 
