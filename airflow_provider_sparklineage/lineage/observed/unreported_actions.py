@@ -100,12 +100,15 @@ def with_unreported_actions(seen: Observed) -> Observed:
 def with_starts(seen: Observed) -> Observed:
     """Set the start of each action that is reported only by its end to the start of its query.
 
-    The query is one that ends at the same time, and reads or writes the same dataset. An action
-    inside of a stream's batch is a step of the batch, which goes on after the action has ended.
+    A listener that lags behind the driver finds no query any more when it is told of a start. The
+    query is one that ends at the same time, and reads or writes the same dataset. If there is none,
+    an action without outputs is a step of the command during which it ended. An action inside of a
+    stream's batch is a step of the batch, which goes on after the action has ended.
     """
     ends = Timeline((query.ended, query.ended, query) for query in seen.queries if query.is_query)
     streamed = (query for query in seen.queries if query.record.function == "stream")
     batches = Timeline((*query.span, query) for query in streamed)
+    commands = Timeline((*query.span, query) for query in seen.queries if query.command)
 
     def start(action: Action) -> datetime:
         if action.started != action.ended:
@@ -113,13 +116,16 @@ def with_starts(seen: Observed) -> Observed:
         inputs = {dataset.name for dataset in action.inputs}
         outputs = {dataset.name for dataset in action.outputs}
         around = batches.during(action.ended, action.ended) if action.is_stream else []
-        starts = (
+        starts = [
             query.started
             for query in (*ends.during(action.ended, action.ended), *around)
             if query.target in outputs
             or outputs & query.modes.keys()
             or (not outputs and inputs & query.inputs.keys())
-        )
+        ]
+        if not starts and not outputs:
+            during = commands.during(action.ended, action.ended)
+            starts = [max((query.started for query in during), default=action.started)]
         return min((action.started, *starts))
 
     actions = seen.application.actions

@@ -284,6 +284,7 @@ def test_the_action_that_created_a_table_does_not_cover_the_write_right_after_it
             reported(3, 3, ["a"], ["t"]), query(1, 2.999, command=command("x")), 3, id="another's"
         ),
         pytest.param(reported(3, 3, ["a"]), query(1, 2.9, "a"), 3, id="one that ended before"),
+        pytest.param(reported(3, 3, ["a"]), query(1, 5, command=command("t")), 1, id="a step"),
         pytest.param(reported(2, 3, ["a"]), query(1, 3, "a"), 2, id="an action with a begin"),
     ],
 )
