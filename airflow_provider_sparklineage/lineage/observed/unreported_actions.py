@@ -100,7 +100,7 @@ def with_unreported_actions(seen: Observed) -> Observed:
 def with_starts(seen: Observed) -> Observed:
     """Set the start of each action that is reported only by its end to the start of its query.
 
-    A listener that lags behind the driver finds no query any more when it is told of a start. The
+    A listener that lags behind the driver finds no query any more when it handles a start. The
     query is one that ends at the same time, and reads or writes the same dataset. If there is none,
     an action without outputs is a step of the command during which it ended. An action inside of a
     stream's batch is a step of the batch, which goes on after the action has ended.
