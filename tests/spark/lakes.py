@@ -30,7 +30,7 @@ class Lake:
         for record in self.during(case):
             for read in record["reads"]:
                 assert "cut" not in read
-                self._add(found, read["layouts"])
+                self._add(found, () if read.get("not_data") else read["layouts"])
         return {folder: distinct(partitions) for folder, partitions in found.items()}
 
     def writes(self, case):

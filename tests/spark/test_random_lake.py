@@ -362,6 +362,8 @@ class Observed:
 
     @staticmethod
     def _known(read):
+        if read.get("not_data"):
+            return []
         return read["layouts"] if "cut" not in read else [{"base": read["cut"], "partitions": [[]]}]
 
     def _by_folder(self, layouts):
