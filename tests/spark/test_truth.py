@@ -10,7 +10,6 @@ from tests.spark import submissions
 from tests.truth import opened
 from tests.truth.job import FORMATS
 from tests.truth.jobs import load as load_jobs
-from tests.truth.planting import generator
 from tests.truth.queries import load
 from tests.truth.running import Options, run
 from tests.truth.running_jobs import run_jobs
@@ -25,8 +24,6 @@ QUERIES = ("q05", "q07", "q12", "q16", "q22")
 @pytest.fixture(scope="module")
 def found(spark, tmp_path_factory):
     """Run the queries once; give what is right of their event, and what is wrong."""
-    if generator() is None:
-        pytest.skip("tpchgen-cli is in the environment for development only")
     queries = load(QUERIES)
     options = Options(scale=0.005, trace=opened.why_not() is None)
     ran = run(spark, "parquet", queries, tmp_path_factory.mktemp("truth") / "parquet", options)

@@ -104,6 +104,14 @@ class Lake:
         self.spark.sql(f"CREATE TABLE {name} ({columns}) USING {self.kind} {partitioned} {at}")
         return name
 
+    def register(self, table: str) -> str:
+        """Make a table of Spark's own catalog of a partitioned folder; give its name."""
+        name = f"{self.job}.{table}"
+        self.spark.sql(f"CREATE TABLE {name} USING {self.kind} LOCATION '{self.path(table)}'")
+        if self.kind == "parquet":
+            self.spark.sql(f"MSCK REPAIR TABLE {name}")
+        return name
+
 
 class Job:
     """A job of one application, which all jobs of a format share, unless it is :attr:`alone`.

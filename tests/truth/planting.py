@@ -56,22 +56,15 @@ _PLANTED = {
 }
 
 
-_GENERATOR = "tpchgen-cli"
-
-
-def generator() -> str | None:
-    """Find the program that makes the data; None if it is not installed."""
-    next_to_python = Path(sys.executable).with_name(_GENERATOR)
-    return str(next_to_python) if next_to_python.exists() else shutil.which(_GENERATOR)
-
-
 def plant(folder: Path, scale: float) -> None:
     """Write one Parquet file for each table into a folder."""
     import duckdb
 
     raw = folder / "raw"
+    generator = Path(sys.executable).with_name("tpchgen-cli")
+    command = str(generator) if generator.exists() else "tpchgen-cli"
     options = ["parquet", "--scale-factor", str(scale), "--output-dir", str(raw)]
-    subprocess.run([generator() or _GENERATOR, *options], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([command, *options], check=True, stdout=subprocess.DEVNULL)
     for table in PARTITIONED_BY:
         duckdb.sql(f"""
             copy (select * {_PLANTED.get(table, "")} from '{raw}/{table}.parquet')

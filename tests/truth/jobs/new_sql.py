@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from tests.truth.job import Job
 from tests.truth.jobs.queries import TODAY, _Query
+from tests.truth.jobs.tables import ALL_COLUMNS, COLUMNS
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tests.truth.job import Lake
 
 OF_4_0 = {"3.5": "it came with Spark 4.0"}
 OF_4_1 = dict.fromkeys(("3.5", "4.0"), "it came with Spark 4.1")
 OF_4_2 = dict.fromkeys(("3.5", "4.0"), "it came with Spark 4.2")
-COLUMNS = "id bigint, user bigint, dt string"
-ALL_COLUMNS = {"id": {"events.id"}, "user": {"events.user"}, "dt": {"events.dt"}}
+OF_NEW = {"id": {"new.id"}, "user": {"new.user"}, "dt": {"new.dt"}}
 
 
 class _Script(Job):
@@ -137,26 +139,28 @@ class Nearest(_Query):
     columns = {"out": {"id": {"events.id"}, "name": {"users.name"}}}
 
 
-class MergedWithEvolution(Job):
+class _Merged(Job):
+    """Rows of a day are merged into ``events``."""
+
+    formats = ("delta", "iceberg")
+    reads = {"new": "all", "events": [TODAY]}
+    writes = {"events": [TODAY]}
+    columns = {"events": OF_NEW}
+    new: ClassVar[Sequence[str]] = ("*",)
+    """The columns of the rows that are merged, made of those of ``events``."""
+
+    def plant(self, lake: Lake) -> None:
+        super().plant(lake)
+        lake.write(lake.events((TODAY,)).where("id > 20").selectExpr(*self.new), "new")
+
+
+class MergedWithEvolution(_Merged):
     """A MERGE adds a column to the table."""
 
     cannot = dict.fromkeys(("3.5", "4.0"), "its release of Delta adds no column by it")
     formats = ("delta",)
-    reads = {"new": "all", "events": [TODAY]}
-    writes = {"events": [TODAY]}
-    columns = {
-        "events": {
-            "id": {"new.id"},
-            "user": {"new.user"},
-            "dt": {"new.dt"},
-            "more": {"new.more"},
-        }
-    }
-
-    def plant(self, lake: Lake) -> None:
-        super().plant(lake)
-        new = lake.events((TODAY,)).where("id > 20").selectExpr("*", "concat('m', id) AS more")
-        lake.write(new, "new")
+    columns = {"events": {**OF_NEW, "more": {"new.more"}}}
+    new = ("*", "concat('m', id) AS more")
 
     def run(self, lake: Lake) -> None:
         lake.view("new")
@@ -167,29 +171,17 @@ class MergedWithEvolution(Job):
         )
 
 
-class MergedByFrame(Job):
+class MergedByFrame(_Merged):
     """A frame is merged into a table without SQL."""
 
     cannot = OF_4_0
-    formats = ("delta", "iceberg")
-    reads = {"new": "all", "events": [TODAY]}
-    writes = {"events": [TODAY]}
-    columns = {"events": {"id": {"new.id"}, "user": {"new.user"}, "dt": {"new.dt"}}}
-
-    def plant(self, lake: Lake) -> None:
-        super().plant(lake)
-        lake.write(lake.events((TODAY,)).where("id > 20"), "new")
 
     def run(self, lake: Lake) -> None:
         from pyspark.sql import functions as F  # noqa: N812
 
-        table = lake.name("events")
+        table = lake.register("events") if lake.kind == "delta" else lake.name("events")
         new = lake.read("new").alias("s")
         matched = F.expr(f"s.id = events.id AND events.dt = '{TODAY}'")
-        if lake.kind == "delta":
-            table = f"{lake.job}.events"
-            at = lake.path("events")
-            lake.spark.sql(f"CREATE TABLE {table} USING delta LOCATION '{at}'")
         new.mergeInto(table, matched).whenMatched().updateAll().whenNotMatched().insertAll().merge()
 
 
@@ -218,19 +210,10 @@ class SubqueriesOfFrames(_Query):
         lake.write(rows.select("id", "twice", french.scalar().alias("last")), "out")
 
 
-class InsertOnlyMerged(Job):
+class InsertOnlyMerged(_Merged):
     """A MERGE that only inserts."""
 
-    formats = ("delta", "iceberg")
-    reads = {"new": "all", "events": [TODAY]}
-    writes = {"events": [TODAY]}
-    columns = {"events": {"id": {"new.id"}, "user": {"new.user"}, "dt": {"new.dt"}}}
-
-    def plant(self, lake: Lake) -> None:
-        super().plant(lake)
-        lake.write(
-            lake.events((TODAY,)).where("id > 20").selectExpr("id + 5 AS id", "user", "dt"), "new"
-        )
+    new = ("id + 5 AS id", "user", "dt")
 
     def run(self, lake: Lake) -> None:
         lake.view("new")
@@ -246,7 +229,7 @@ class _Replacing(Job):
     formats = ("delta",)
     reads = {"new": "all"}
     writes = {"out": [TODAY]}
-    columns = {"out": {"id": {"new.id"}, "user": {"new.user"}, "dt": {"new.dt"}}}
+    columns = {"out": OF_NEW}
     how: str
 
     def plant(self, lake: Lake) -> None:
@@ -292,9 +275,7 @@ class Measured(Job):
 
     def run(self, lake: Lake) -> None:
         spark, job = lake.spark, lake.job
-        spark.sql(f"CREATE TABLE {job}.events USING {lake.kind} LOCATION '{lake.path('events')}'")
-        if lake.kind == "parquet":
-            spark.sql(f"MSCK REPAIR TABLE {job}.events")
+        lake.register("events")
         spark.sql(
             f"""CREATE VIEW {job}.measures WITH METRICS LANGUAGE YAML AS $$
 version: "0.1"

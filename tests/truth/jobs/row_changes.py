@@ -335,9 +335,9 @@ class ReplacedWhereInSql(Job):
 
     def run(self, lake: Lake) -> None:
         events = f"SELECT * FROM {lake.name('events')} WHERE dt = '{SECOND}'"
-        name = f"{lake.job}.replaced"
-        lake.spark.sql(f"CREATE TABLE {name} USING delta LOCATION '{lake.path('out')}'")
-        lake.spark.sql(f"INSERT INTO {name} REPLACE WHERE dt >= '{SECOND}' {events}")
+        lake.spark.sql(
+            f"INSERT INTO {lake.register('out')} REPLACE WHERE dt >= '{SECOND}' {events}"
+        )
 
 
 class ChangesOfATable(Job):
@@ -358,9 +358,7 @@ class ChangesOfATable(Job):
         lake.spark.sql(f"UPDATE {name} SET user = 0 WHERE dt = '{SECOND}' AND id < 9")
 
     def run(self, lake: Lake) -> None:
-        name = f"{lake.job}.changing"
-        lake.spark.sql(f"CREATE TABLE {name} USING delta LOCATION '{lake.path('events')}'")
-        rows = lake.spark.sql(f"SELECT id, dt FROM table_changes('{name}', 2)")
+        rows = lake.spark.sql(f"SELECT id, dt FROM table_changes('{lake.register('events')}', 2)")
         lake.write(rows, "out", "dt")
 
     def truth_on(self, spark: tuple[int, int]) -> Job:

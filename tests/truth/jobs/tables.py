@@ -141,10 +141,8 @@ class ViewOfTheCatalog(Job):
 
     def run(self, lake: Lake) -> None:
         spark, job = lake.spark, lake.job
-        spark.sql(f"CREATE TABLE {job}.events USING {lake.kind} LOCATION '{lake.path('events')}'")
-        if lake.kind == "parquet":
-            spark.sql(f"MSCK REPAIR TABLE {job}.events")
-        spark.sql(f"CREATE VIEW {job}.v AS SELECT id, user * 2 AS twice, dt FROM {job}.events")
+        events = lake.register("events")
+        spark.sql(f"CREATE VIEW {job}.v AS SELECT id, user * 2 AS twice, dt FROM {events}")
         rows = spark.sql(f"SELECT id, twice FROM {job}.v WHERE dt = '{TODAY}'")
         lake.write(rows, "out")
 
@@ -158,11 +156,7 @@ class TableOfTheCatalog(Job):
     columns = {"out": ALL_COLUMNS}
 
     def run(self, lake: Lake) -> None:
-        spark, name = lake.spark, f"{lake.job}.events"
-        spark.sql(f"CREATE TABLE {name} USING {lake.kind} LOCATION '{lake.path('events')}'")
-        if lake.kind == "parquet":
-            spark.sql(f"MSCK REPAIR TABLE {name}")
-        rows = spark.table(name).where("dt = '2024-05-07'")
+        rows = lake.spark.table(lake.register("events")).where("dt = '2024-05-07'")
         rows.write.format(lake.kind).partitionBy("dt").option("path", lake.path("out")).saveAsTable(
             f"{lake.job}.out"
         )

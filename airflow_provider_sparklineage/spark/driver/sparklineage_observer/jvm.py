@@ -53,7 +53,7 @@ _CALLED = {
     "partition_set": "org.apache.iceberg.util.PartitionSet:create",
     "pair": "org.apache.iceberg.util.Pair:of",
     # Gives the columns of a command's partition the names that the table has.
-    "normalized_partition": ("org.apache.spark.sql.util.PartitioningUtils:normalizePartitionSpec"),
+    "normalized_partition": "org.apache.spark.sql.util.PartitioningUtils:normalizePartitionSpec",
     # Gives the name of a partition's folder, ``column=value``, with the escapes of Hive.
     "partition_folder": (
         "org.apache.spark.sql.catalyst.catalog.ExternalCatalogUtils:getPartitionPathString"
