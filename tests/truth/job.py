@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-DAYS = ("2024-05-05", "2024-05-06", "2024-05-07")
-FORMATS = ("parquet", "delta", "iceberg")
+DAYS = FIRST, SECOND, THIRD = ("2024-05-05", "2024-05-06", "2024-05-07")
+NEXT = "2024-05-08"
+"""The day after those that :meth:`Lake.events` has."""
 
-UNTRIED = {"4.2": "it was not tried there yet"}
-"""Of a job that was run on Spark 3.5 and 4.0 alone: :attr:`Job.cannot`."""
+FORMATS = ("parquet", "delta", "iceberg")
 
 
 class Every(list[str | None]):

@@ -5,19 +5,18 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from tests.truth.job import DAYS, Every, Job
+from tests.truth.job import DAYS, FIRST, SECOND, THIRD, Every, Job
 
 if TYPE_CHECKING:
     from tests.truth.job import Lake
 
-TODAY = "2024-05-06"
 ID_AND_USER = {"id": {"events.id"}, "user": {"events.user"}}
 
 
 class PythonFunction(Job):
     """A Python UDF is made of its arguments."""
 
-    reads = {"events": [TODAY]}
+    reads = {"events": [SECOND]}
     writes = {"out": "all"}
     columns = {"out": {"id": {"events.id"}, "mixed": {"events.id", "events.user"}}}
 
@@ -25,24 +24,24 @@ class PythonFunction(Job):
         from pyspark.sql import functions as F  # noqa: N812
 
         mix = F.udf(lambda a, b: a * b, "long")
-        day = lake.read("events").where(f"dt = '{TODAY}'")
+        day = lake.read("events").where(f"dt = '{SECOND}'")
         lake.write(day.select("id", mix("id", "user").alias("mixed")), "out")
 
 
 class CachedThenSplit(Job):
     """Two writes take their rows from one cached frame."""
 
-    reads = {"events": ["2024-05-06", "2024-05-07"]}
-    writes = {"low": [TODAY], "high": ["2024-05-07"]}
+    reads = {"events": [SECOND, THIRD]}
+    writes = {"low": [SECOND], "high": [THIRD]}
     columns = {
         "low": {**ID_AND_USER, "dt": {"events.dt"}},
         "high": {**ID_AND_USER, "dt": {"events.dt"}},
     }
 
     def run(self, lake: Lake) -> None:
-        cached = lake.read("events").where(f"dt >= '{TODAY}'").cache()
+        cached = lake.read("events").where(f"dt >= '{SECOND}'").cache()
         cached.count()
-        lake.write(cached.where(f"dt = '{TODAY}'"), "low", "dt")
+        lake.write(cached.where(f"dt = '{SECOND}'"), "low", "dt")
         lake.write(cached.where("dt = '2024-05-07'"), "high", "dt")
         cached.unpersist()
 
@@ -50,20 +49,20 @@ class CachedThenSplit(Job):
 class Chain(Job):
     """A table on the way is no source of what comes of it."""
 
-    reads = {"events": [TODAY]}
-    writes = {"staged": [TODAY], "out": "all"}
+    reads = {"events": [SECOND]}
+    writes = {"staged": [SECOND], "out": "all"}
     columns = {"out": {"n": {"events.user"}}}
 
     def run(self, lake: Lake) -> None:
-        lake.write(lake.read("events").where(f"dt = '{TODAY}'"), "staged", "dt")
+        lake.write(lake.read("events").where(f"dt = '{SECOND}'"), "staged", "dt")
         lake.write(lake.read("staged").selectExpr("sum(user) AS n"), "out")
 
 
 class TwoLevels(Job):
     """Two dimensions, one of them a number, with a null."""
 
-    reads = {"hours": [(TODAY, "1"), (TODAY, None)]}
-    writes = {"out": [(TODAY, "1"), (TODAY, None)]}
+    reads = {"hours": [(SECOND, "1"), (SECOND, None)]}
+    writes = {"out": [(SECOND, "1"), (SECOND, None)]}
     columns = {"out": {"id": {"hours.id"}, "dt": {"hours.dt"}, "hour": {"hours.hour"}}}
 
     def plant(self, lake: Lake) -> None:
@@ -73,21 +72,21 @@ class TwoLevels(Job):
         lake.write(hours, "hours", "dt", "hour")
 
     def run(self, lake: Lake) -> None:
-        rows = lake.read("hours").where(f"dt = '{TODAY}' AND (hour = 1 OR hour IS NULL)")
+        rows = lake.read("hours").where(f"dt = '{SECOND}' AND (hour = 1 OR hour IS NULL)")
         lake.write(rows, "out", "dt", "hour")
 
 
 class Dates(Job):
     """Partitions of a DATE are named as dates."""
 
-    reads = {"days": [TODAY]}
-    writes = {"out": ["2024-05-07"]}
+    reads = {"days": [SECOND]}
+    writes = {"out": [THIRD]}
 
     def plant(self, lake: Lake) -> None:
         lake.write(lake.events().selectExpr("id", "to_date(dt) AS day"), "days", "day")
 
     def run(self, lake: Lake) -> None:
-        rows = lake.read("days").where(f"day = DATE'{TODAY}'")
+        rows = lake.read("days").where(f"day = DATE'{SECOND}'")
         lake.write(rows.selectExpr("id", "date_add(day, 1) AS day"), "out", "day")
 
 
@@ -109,8 +108,8 @@ class Numbers(Job):
 class DynamicOverwrite(Job):
     """Only the partitions of the frame are overwritten."""
 
-    reads = {"events": [TODAY]}
-    writes = {"out": [TODAY]}
+    reads = {"events": [SECOND]}
+    writes = {"out": [SECOND]}
     columns = {"out": {**ID_AND_USER, "dt": {"events.dt"}}}
 
     def plant(self, lake: Lake) -> None:
@@ -118,28 +117,28 @@ class DynamicOverwrite(Job):
         lake.write(lake.events(), "out", "dt")
 
     def run(self, lake: Lake) -> None:
-        lake.write(lake.read("events").where(f"dt = '{TODAY}'"), "out", "dt", mode="dynamic")
+        lake.write(lake.read("events").where(f"dt = '{SECOND}'"), "out", "dt", mode="dynamic")
 
 
 class WholeOverwrite(Job):
     """An overwrite of the whole table writes what it writes."""
 
-    reads = {"events": [TODAY]}
-    writes = {"out": [TODAY]}
+    reads = {"events": [SECOND]}
+    writes = {"out": [SECOND]}
 
     def plant(self, lake: Lake) -> None:
         lake.write(lake.events(), "events", "dt")
-        lake.write(lake.events([TODAY]), "out", "dt")
+        lake.write(lake.events([SECOND]), "out", "dt")
 
     def run(self, lake: Lake) -> None:
-        lake.write(lake.read("events").where(f"dt = '{TODAY}'"), "out", "dt", mode="overwrite")
+        lake.write(lake.read("events").where(f"dt = '{SECOND}'"), "out", "dt", mode="overwrite")
 
 
 class DdlInsert(Job):
     """INSERT with a static partition writes that."""
 
     verb = "INTO"
-    reads = {"events": ["2024-05-05"]}
+    reads = {"events": [FIRST]}
     writes = {"out": ["2024-05-09"]}
     columns = {"out": {"id": {"events.id"}}}
     declared = {"column_without_sources out dt": "it is the value of a static partition"}
@@ -163,30 +162,30 @@ class Updated(Job):
     """An UPDATE reads and writes the partitions of its rows."""
 
     formats = ("delta", "iceberg")
-    reads = {"events": [TODAY]}
-    writes = {"events": [TODAY]}
+    reads = {"events": [SECOND]}
+    writes = {"events": [SECOND]}
 
     def run(self, lake: Lake) -> None:
-        lake.spark.sql(f"UPDATE {lake.name('events')} SET user = 0 WHERE dt = '{TODAY}'")
+        lake.spark.sql(f"UPDATE {lake.name('events')} SET user = 0 WHERE dt = '{SECOND}'")
 
 
 class Merged(Job):
     """A MERGE reads its source, and writes the partitions of the rows that it changed."""
 
     formats = ("delta", "iceberg")
-    reads = {"changes": "all", "events": [TODAY]}
-    writes = {"events": [TODAY]}
+    reads = {"changes": "all", "events": [SECOND]}
+    writes = {"events": [SECOND]}
 
     def plant(self, lake: Lake) -> None:
         lake.write(lake.events(), "events", "dt")
-        rows = lake.events().where(f"dt = '{TODAY}' AND id < 10")
+        rows = lake.events().where(f"dt = '{SECOND}' AND id < 10")
         lake.write(rows.selectExpr("id", "user + 1 AS user", "dt"), "changes")
 
     def run(self, lake: Lake) -> None:
         lake.view("changes")
         lake.spark.sql(
             f"MERGE INTO {lake.name('events')} t USING changes s "
-            f"ON t.id = s.id AND t.dt = '{TODAY}' "
+            f"ON t.id = s.id AND t.dt = '{SECOND}' "
             "WHEN MATCHED THEN UPDATE SET user = s.user"
         )
 
@@ -210,12 +209,12 @@ class FailedAction(Job):
 class Collected(Job):
     """Rows that were collected are read; what is made of them by Python has no known source."""
 
-    reads = {"events": [TODAY]}
+    reads = {"events": [SECOND]}
     writes = {"out": "all"}
     declared = {"column_lineage_missing out": "the rows were in Python in between"}
 
     def run(self, lake: Lake) -> None:
-        rows = lake.read("events").where(f"dt = '{TODAY}'").collect()
+        rows = lake.read("events").where(f"dt = '{SECOND}'").collect()
         frame = lake.spark.createDataFrame([(row.id,) for row in rows], "id long")
         lake.write(frame, "out")
 
@@ -223,7 +222,7 @@ class Collected(Job):
 class CountedOnly(Job):
     """A count reads what it counts, and writes nothing."""
 
-    reads = {"events": ["2024-05-05"]}
+    reads = {"events": [FIRST]}
 
     def run(self, lake: Lake) -> None:
         lake.read("events").where("dt = '2024-05-05'").agg({"user": "max"}).collect()

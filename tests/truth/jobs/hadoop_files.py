@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.truth.job import Job
+from tests.truth.job import SECOND, Job
 
 if TYPE_CHECKING:
     from pyspark import RDD
@@ -21,7 +21,7 @@ class _Saves(Job):
     """A day of a table is saved by RDD code."""
 
     formats = ("parquet",)
-    reads = {"events": ["2024-05-06"]}
+    reads = {"events": [SECOND]}
     writes = {"out": "all"}
     declared = {**NO_COLUMNS, **BY_LOCATION}
 
@@ -86,7 +86,7 @@ class SavesBySettings(_Saves):
 class SavesAPartition(_Saves):
     """The folder is that of a day."""
 
-    writes = {"out": ["2024-05-06"]}
+    writes = {"out": [SECOND]}
 
     def save(self, pairs: RDD[tuple[str, str]], path: str) -> None:
         pairs.map(";".join).saveAsTextFile(f"{path}/dt=2024-05-06")

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.truth.job import DAYS, UNTRIED, Every, Job
+from tests.truth.job import DAYS, FIRST, SECOND, THIRD, Every, Job
 from tests.truth.jobs.tables import ALL_COLUMNS
 
 if TYPE_CHECKING:
     from tests.truth.job import Lake
-
-FIRST, SECOND, THIRD = DAYS
 
 
 class _External(Job):
@@ -18,7 +16,6 @@ class _External(Job):
 
     formats = ("parquet",)
     alone = True
-    cannot = UNTRIED
     static = {
         "spark.sql.catalogImplementation": "hive",
         "spark.hadoop.hive.exec.dynamic.partition.mode": "nonstrict",

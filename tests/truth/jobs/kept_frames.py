@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.truth.job import DAYS, Job
+from tests.truth.job import DAYS, FIRST, SECOND, Job
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 class CachedTable(Job):
     """A view of a cached table is aggregated."""
 
-    reads = {"events": ["2024-05-06"]}
-    writes = {"out": ["2024-05-06"]}
+    reads = {"events": [SECOND]}
+    writes = {"out": [SECOND]}
     columns = {"out": {"total": {"events.user"}, "one": set(), "dt": {"events.dt"}}}
     declared = {"column_without_sources out one": "it is a literal"}
 
@@ -34,8 +34,8 @@ class CachedTable(Job):
 class CachedThenOverwritten(Job):
     """A cached frame is written after the table that it was read from has been overwritten."""
 
-    reads = {"events": ["2024-05-06"]}
-    writes = {"events": ["2024-05-06"], "out": ["2024-05-06"]}
+    reads = {"events": [SECOND]}
+    writes = {"events": [SECOND], "out": [SECOND]}
     columns = {"out": {"n": {"events.id", "events.user"}, "dt": {"events.dt"}}}
     declared = {"column_without_sources events user": "it is a literal"}
     formats = ("parquet",)
@@ -52,8 +52,8 @@ class CachedThenOverwritten(Job):
 class Checkpoints(Job):
     """A checkpoint of a join of a checkpoint with itself is aggregated."""
 
-    reads = {"events": ["2024-05-05", "2024-05-06"]}
-    writes = {"out": ["2024-05-05", "2024-05-06"]}
+    reads = {"events": [FIRST, SECOND]}
+    writes = {"out": [FIRST, SECOND]}
     columns = {"out": {"most": {"events.user"}, "n": set(), "dt": {"events.dt"}}}
     declared = {"column_without_sources out n": "it is a count of rows"}
 

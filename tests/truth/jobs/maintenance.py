@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.truth.job import DAYS, Job
+from tests.truth.job import DAYS, FIRST, NEXT, SECOND, THIRD, Job
 from tests.truth.jobs.snapshots import versions
 
 if TYPE_CHECKING:
     from tests.truth.job import Lake
 
-LAST = ["2024-05-07"]
+LAST = [THIRD]
 ROWS_OF_NO_TABLE = {"column_lineage_missing events": "the rows are those of range()"}
 
 
@@ -69,8 +69,8 @@ class Sorted(_Days):
 class CompactedAndRead(Compacted):
     """A day is read by the job itself, and only that counts."""
 
-    reads = {"events": ["2024-05-06"]}
-    writes = {"out": ["2024-05-06"]}
+    reads = {"events": [SECOND]}
+    writes = {"out": [SECOND]}
 
     def run(self, lake: Lake) -> None:
         super().run(lake)
@@ -164,11 +164,11 @@ class Restored(_Days):
 class RestoredRows(_Days):
     """A day that had rows before the version has rows after it, too."""
 
-    writes = {"events": ["2024-05-06"]}
+    writes = {"events": [SECOND]}
 
     def plant(self, lake: Lake) -> None:
         super().plant(lake)
-        lake.write(lake.events(("2024-05-06",)), "events", "dt")
+        lake.write(lake.events((SECOND,)), "events", "dt")
 
     def run(self, lake: Lake) -> None:
         number, _ = versions(lake)[2]
@@ -182,7 +182,7 @@ class RestoredDay(Restored):
     """A day that was deleted is there again."""
 
     removes = {}
-    writes = {"events": ["2024-05-06"]}
+    writes = {"events": [SECOND]}
     version = 2
 
     def plant(self, lake: Lake) -> None:
@@ -206,8 +206,8 @@ class Cloned(_Days):
 class ClonedVersion(Cloned):
     """A clone of the version that has two days."""
 
-    reads = {"events": ["2024-05-05", "2024-05-06"]}
-    writes = {"copy": ["2024-05-05", "2024-05-06"]}
+    reads = {"events": [FIRST, SECOND]}
+    writes = {"copy": [FIRST, SECOND]}
 
     def run(self, lake: Lake) -> None:
         copy, events = lake.name("copy"), lake.name("events")
@@ -262,7 +262,7 @@ class _Branched(_Days):
     def plant(self, lake: Lake) -> None:
         super().plant(lake)
         lake.spark.sql(f"ALTER TABLE {lake.name('events')} CREATE BRANCH audit")
-        self.insert(lake, "2024-05-08")
+        self.insert(lake, NEXT)
 
     def insert(self, lake: Lake, day: str) -> None:
         """Write a day to the branch."""
@@ -282,8 +282,8 @@ class BranchWritten(_Branched):
 class BranchWrittenInSql(_Branched):
     """The same by INSERT, from a table, with columns."""
 
-    reads = {"events": ["2024-05-06"]}
-    writes = {"events.branch_audit": ["2024-05-06"]}
+    reads = {"events": [SECOND]}
+    writes = {"events.branch_audit": [SECOND]}
     columns = {
         "events.branch_audit": {
             "id": {"events.id"},
@@ -301,8 +301,8 @@ class BranchWrittenInSql(_Branched):
 class BranchRead(_Branched):
     """A branch is read, and a day of it is written elsewhere."""
 
-    reads = {"events.branch_audit": ["2024-05-07", "2024-05-08"]}
-    writes = {"out": ["2024-05-07", "2024-05-08"]}
+    reads = {"events.branch_audit": [THIRD, NEXT]}
+    writes = {"out": [THIRD, NEXT]}
     columns = {"out": {"id": {"events.branch_audit.id"}, "dt": {"events.branch_audit.dt"}}}
 
     def run(self, lake: Lake) -> None:
@@ -321,8 +321,8 @@ class BranchReadByOption(BranchRead):
 class BranchPublished(_Branched):
     """The table takes over the state of its branch."""
 
-    reads = {"events.branch_audit": ["2024-05-08"]}
-    writes = {"events": ["2024-05-08"]}
+    reads = {"events.branch_audit": [NEXT]}
+    writes = {"events": [NEXT]}
 
     def run(self, lake: Lake) -> None:
         self.call(lake, "fast_forward", "branch => 'main', to => 'audit'")
@@ -332,8 +332,8 @@ class WrittenAndPublished(_Branched):
     """Write, audit, publish, all in one job. Of an append nobody knows what was there before."""
 
     conf = {"spark.wap.branch": "audit"}
-    reads = {"events.branch_audit": ["2024-05-08", "2024-05-09"]}
-    writes = {"events.branch_audit": ["2024-05-09"], "events": ["2024-05-08", "2024-05-09"]}
+    reads = {"events.branch_audit": [NEXT, "2024-05-09"]}
+    writes = {"events.branch_audit": ["2024-05-09"], "events": [NEXT, "2024-05-09"]}
     declared = BranchWritten.declared
 
     def plant(self, lake: Lake) -> None:

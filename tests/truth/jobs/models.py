@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING
 
-from tests.truth.job import Job
+from tests.truth.job import SECOND, THIRD, Job
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
@@ -43,7 +43,7 @@ class _Model(Job):
 class SavesAPipeline(_Model):
     """A pipeline with two stages is saved in the folder of a day."""
 
-    writes = {"models/churn": ["2024-05-06"]}
+    writes = {"models/churn": [SECOND]}
     declared = {"column_lineage_missing models/churn": "a model has no columns"}
 
     def plant(self, lake: Lake) -> None:
@@ -143,8 +143,8 @@ class _Fitted(Job):
 class SavesAFittedPipeline(_Fitted):
     """The pipeline is saved in the folder of a day; Spark 3 writes some of its texts by RDDs."""
 
-    reads = {"events": ["2024-05-06"]}
-    writes = {"models/churn": ["2024-05-06"]}
+    reads = {"events": [SECOND]}
+    writes = {"models/churn": [SECOND]}
     declared = {"column_lineage_missing models/churn": "a model has no columns"}
 
     def run(self, lake: Lake) -> None:
@@ -165,7 +165,7 @@ class _SavesByRdd(SavesAFittedPipeline):
 class LoadsAFittedPipeline(_Fitted):
     """The pipeline is loaded and applied to a day, which is written."""
 
-    reads = {"models/churn": "all", "events": ["2024-05-07"]}
+    reads = {"models/churn": "all", "events": [THIRD]}
     writes = {"out": "all"}
     columns = {"out": {"id": {"events.id"}, "index": {"events.user"}}}
 

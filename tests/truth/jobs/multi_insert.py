@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.truth.job import Job
+from tests.truth.job import FIRST, SECOND, THIRD, Job
 
 if TYPE_CHECKING:
     from tests.truth.job import Lake
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 class MultiInsert(Job):
     """A partition of one table is overwritten, and another table gets what its rows make."""
 
-    reads = {"events": ["2024-05-05", "2024-05-06"]}
-    writes = {"a": ["2024-05-05"], "b": ["2024-05-06"]}
+    reads = {"events": [FIRST, SECOND]}
+    writes = {"a": [FIRST], "b": [SECOND]}
     columns = {
         "a": {"id": {"events.id"}, "who": {"events.user"}, "dt": set()},
         "b": {"id": {"events.id"}, "twice": {"events.user"}, "dt": {"events.dt"}},
@@ -37,7 +37,7 @@ class MultiInsertOfStages(Job):
     """Both branches shuffle what a common table has, so that the plan of both is adaptive."""
 
     reads = {"events": "all"}
-    writes = {"a": ["2024-05-05", "2024-05-06", "2024-05-07"], "b": "all"}
+    writes = {"a": [FIRST, SECOND, THIRD], "b": "all"}
     columns = {
         "a": {"n": {"events.user"}, "dt": {"events.dt"}},
         "b": {"low": {"events.id"}, "high": {"events.user"}},
@@ -65,8 +65,8 @@ class _OfStatistics(MultiInsertOfStages):
 class MultiInsertIntoOne(Job):
     """Two branches write one table."""
 
-    reads = {"events": ["2024-05-05", "2024-05-07"]}
-    writes = {"a": ["2024-05-05", "2024-05-07"]}
+    reads = {"events": [FIRST, THIRD]}
+    writes = {"a": [FIRST, THIRD]}
     columns = {"a": {"n": {"events.id", "events.user"}, "dt": {"events.dt"}}}
 
     def run(self, lake: Lake) -> None:

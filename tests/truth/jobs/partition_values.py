@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.truth.job import DAYS, UNTRIED, Every, Job
+from tests.truth.job import DAYS, FIRST, SECOND, THIRD, Every, Job
 
 if TYPE_CHECKING:
     from tests.truth.job import Lake
-
-FIRST, SECOND, THIRD = DAYS
 
 
 class OddPartitions(Job):
     """Values of a partition with characters that a path escapes, an empty one, and a null."""
 
-    cannot = UNTRIED
     reads = {"odd": ["x=y/z", "50%", "grün", None]}
     writes = {"out": ["x=y/z", "50%", "grün", None]}
     columns = {"out": {"id": {"odd.id"}, "kind": {"odd.kind"}}}
@@ -36,7 +33,7 @@ class OddPartitions(Job):
 class TypedPartitions(Job):
     """A time, a decimal and a flag partition a table, which is read back."""
 
-    cannot = {**UNTRIED, "3.5": "it takes a flag in the name of a folder for a text"}
+    cannot = {"3.5": "it takes a flag in the name of a folder for a text"}
     _some = [("2024-05-06 01:30:00", "1.50", "true"), ("2024-05-06 01:30:00", "2.50", "true")]
     reads = {"typed": _some}
     writes = {"out": _some, "copy": _some}
@@ -74,7 +71,6 @@ class _TypedByIceberg(TypedPartitions):
 class ZeroPadded(Job):
     """Folders with zeros before a number, which Spark reads as a number."""
 
-    cannot = UNTRIED
     formats = ("parquet",)
     reads = {"months": ["05"]}
     writes = {"out": ["5"]}
@@ -92,7 +88,6 @@ class ZeroPadded(Job):
 class EmptiedByOverwrite(Job):
     """An INSERT OVERWRITE of a static partition that gets no rows empties it."""
 
-    cannot = UNTRIED
     reads = {"events": [SECOND]}
     removes = {"out": [SECOND]}
 
@@ -127,7 +122,6 @@ class _EmptiedOfStatistics(EmptiedByOverwrite):
 class ManagedPartitions(Job):
     """Partitions of a managed table are renamed, truncated and dropped."""
 
-    cannot = UNTRIED
     formats = ("parquet",)
     reads = {"events": Every(DAYS)}
     writes = {"home/managed": ["2024-06-01"], "home/cut": [FIRST, THIRD]}
@@ -159,7 +153,6 @@ class ManagedPartitions(Job):
 class PartitionPathOfTwo(Job):
     """The path of a day, below which hours are, and hours by a list of paths."""
 
-    cannot = UNTRIED
     formats = ("parquet",)
     reads = {"hours": [(SECOND, "0"), (SECOND, "1"), (THIRD, "1")]}
     writes = {"out": "all"}
@@ -179,7 +172,6 @@ class PartitionPathOfTwo(Job):
 class PartitionPathOfDelta(Job):
     """Delta takes the path of a partition for a filter."""
 
-    cannot = UNTRIED
     formats = ("delta",)
     reads = {"events": [SECOND]}
     writes = {"out": "all"}

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from tests.truth.job import DAYS, Every, Job
+from tests.truth.job import DAYS, FIRST, SECOND, THIRD, Every, Job
 
 if TYPE_CHECKING:
     from tests.truth.job import Lake
-
-TODAY = "2024-05-06"
 
 
 class _Query(Job):
@@ -41,7 +39,7 @@ class LateralView(_Query):
     sql = """SELECT e.id, x.part FROM events e
         LATERAL VIEW explode(split(concat_ws(',', user, id), ',')) x AS part
         WHERE e.dt = '2024-05-06'"""
-    reads = {"events": [TODAY]}
+    reads = {"events": [SECOND]}
     columns = {"out": {"id": {"events.id"}, "part": {"events.user", "events.id"}}}
 
 
@@ -50,7 +48,7 @@ class LateralJoin(_Query):
 
     sql = """SELECT e.id, s.twice FROM events e,
         LATERAL (SELECT e.user * 2 AS twice) s WHERE e.dt > '2024-05-05'"""
-    reads = {"events": ["2024-05-06", "2024-05-07"]}
+    reads = {"events": [SECOND, THIRD]}
     columns = {"out": {"id": {"events.id"}, "twice": {"events.user"}}}
 
 
@@ -70,8 +68,8 @@ class SemiJoin(_Query):
         (SELECT user FROM users WHERE country = 'de') u ON events.user = u.user
         WHERE dt <> '2024-05-06'"""
     by = ("dt",)
-    reads = {"events": ["2024-05-05", "2024-05-07"], "users": ["de"]}
-    writes = {"out": ["2024-05-05", "2024-05-07"]}
+    reads = {"events": [FIRST, THIRD], "users": ["de"]}
+    writes = {"out": [FIRST, THIRD]}
     columns = {"out": {"id": {"events.id"}, "dt": {"events.dt"}}}
 
 
@@ -97,7 +95,7 @@ class Correlated(_Query):
 
     sql = """SELECT e.id, (SELECT max(u.name) FROM users u WHERE u.user = e.user) AS name
         FROM events e WHERE e.dt IN ('2024-05-05', '2024-05-07')"""
-    reads = {"events": ["2024-05-05", "2024-05-07"], "users": Every(["de", "fr", None])}
+    reads = {"events": [FIRST, THIRD], "users": Every(["de", "fr", None])}
     columns = {"out": {"id": {"events.id"}, "name": {"users.name"}}}
 
 
@@ -106,7 +104,7 @@ class Intersected(_Query):
 
     sql = """SELECT user FROM events WHERE dt = '2024-05-05'
         INTERSECT SELECT user FROM users WHERE country = 'de'"""
-    reads = {"events": ["2024-05-05"], "users": ["de"]}
+    reads = {"events": [FIRST], "users": ["de"]}
     columns = {"out": {"user": {"events.user"}}}
 
 
@@ -115,7 +113,7 @@ class Excepted(_Query):
 
     sql = """SELECT user FROM events WHERE dt = '2024-05-05'
         EXCEPT SELECT user FROM events WHERE dt = '2024-05-06'"""
-    reads = {"events": ["2024-05-05", "2024-05-06"]}
+    reads = {"events": [FIRST, SECOND]}
     columns = {"out": {"user": {"events.user"}}}
 
 
@@ -124,7 +122,7 @@ class United(_Query):
 
     sql = """SELECT id AS key, concat(dt) AS kind FROM events WHERE dt = '2024-05-07'
         UNION ALL SELECT user, name FROM users WHERE country = 'fr'"""
-    reads = {"events": ["2024-05-07"], "users": ["fr"]}
+    reads = {"events": [THIRD], "users": ["fr"]}
     columns = {
         "out": {"key": {"events.id", "users.user"}, "kind": {"events.dt", "users.name"}},
     }
@@ -135,7 +133,7 @@ class GroupingSets(_Query):
 
     sql = """SELECT dt, user % 2 AS odd, count(*) AS n, sum(id) AS total FROM events
         WHERE dt <= '2024-05-06' GROUP BY GROUPING SETS ((dt), (user % 2))"""
-    reads = {"events": ["2024-05-05", "2024-05-06"]}
+    reads = {"events": [FIRST, SECOND]}
     columns = {
         "out": {"dt": {"events.dt"}, "odd": {"events.user"}, "total": {"events.id"}, "n": set()},
     }
@@ -161,7 +159,7 @@ class Windowed(_Query):
 
     sql = """SELECT id, sum(user) OVER (PARTITION BY dt ORDER BY id) AS running FROM events
         WHERE dt BETWEEN '2024-05-06' AND '2024-05-07'"""
-    reads = {"events": ["2024-05-06", "2024-05-07"]}
+    reads = {"events": [SECOND, THIRD]}
     columns = {
         "out": {
             "id": {"events.id"},
@@ -186,7 +184,7 @@ class HigherOrder(_Query):
     sql = """SELECT transform(collect_list(id), x -> x + 1) AS ids,
         aggregate(collect_list(user), 0L, (a, x) -> a + x) AS total FROM events
         WHERE dt = '2024-05-06'"""
-    reads = {"events": [TODAY]}
+    reads = {"events": [SECOND]}
     columns = {"out": {"ids": {"events.id"}, "total": {"events.user"}}}
 
 
@@ -195,7 +193,7 @@ class Structs(_Query):
 
     sql = """SELECT s.a AS left, s.b AS right FROM
         (SELECT named_struct('a', id, 'b', user) AS s, dt FROM events) WHERE dt = '2024-05-06'"""
-    reads = {"events": [TODAY]}
+    reads = {"events": [SECOND]}
     columns = {"out": {"left": {"events.id"}, "right": {"events.user"}}}
 
 
@@ -205,7 +203,7 @@ class ValuesJoined(_Query):
     sql = """SELECT e.id, v.label FROM events e JOIN
         (VALUES ('2024-05-05', 'a'), ('2024-05-06', 'b')) AS v(dt, label) ON e.dt = v.dt
         WHERE e.dt < '2024-05-06'"""
-    reads = {"events": ["2024-05-05"]}
+    reads = {"events": [FIRST]}
     columns = {"out": {"id": {"events.id"}, "label": set()}}
     declared = {"column_without_sources out label": "it is made of values in the query"}
 
@@ -215,7 +213,7 @@ class SelfJoin(_Query):
 
     sql = """SELECT a.id, b.user FROM events a JOIN events b ON a.id = b.id + 1
         WHERE a.dt = '2024-05-05' AND b.dt = '2024-05-07'"""
-    reads = {"events": ["2024-05-05", "2024-05-07"]}
+    reads = {"events": [FIRST, THIRD]}
     columns = {"out": {"id": {"events.id"}, "user": {"events.user"}}}
 
 
@@ -271,7 +269,7 @@ class ByFunction(_Query):
     """A function of the column that partitions the table chooses partitions."""
 
     sql = "SELECT id, user FROM events WHERE date_add(to_date(dt), 1) = DATE'2024-05-07'"
-    reads = {"events": [TODAY]}
+    reads = {"events": [SECOND]}
     columns = {"out": {"id": {"events.id"}, "user": {"events.user"}}}
 
     def truth_of(self, kind: str) -> Job:
@@ -294,7 +292,7 @@ class Limited(_Query):
     """A LIMIT over a sort reads all that is sorted."""
 
     sql = "SELECT id, dt FROM events WHERE dt >= '2024-05-06' ORDER BY id DESC LIMIT 3"
-    reads = {"events": ["2024-05-06", "2024-05-07"]}
+    reads = {"events": [SECOND, THIRD]}
     columns = {"out": {"id": {"events.id"}, "dt": {"events.dt"}}}
 
 
@@ -305,7 +303,7 @@ class NestedCtes(_Query):
         big AS (SELECT id, user FROM day WHERE user > 10),
         small AS (SELECT id, user FROM day WHERE user <= 10)
         SELECT b.id AS big, s.user AS small FROM big b JOIN small s ON b.id % 7 = s.id % 7"""
-    reads = {"events": [TODAY]}
+    reads = {"events": [SECOND]}
     columns = {"out": {"big": {"events.id"}, "small": {"events.user"}}}
 
 
@@ -317,7 +315,7 @@ class Recursive(_Query):
         SELECT id, user FROM events WHERE dt = '2024-05-06' AND id < 5
         UNION ALL SELECT id + 100, user FROM up WHERE id < 300)
         SELECT id, user FROM up"""
-    reads = {"events": [TODAY]}
+    reads = {"events": [SECOND]}
     columns = {"out": {"id": {"events.id"}, "user": {"events.user"}}}
 
 
@@ -334,7 +332,7 @@ class CrossCube(_Query):
 
     sql = """SELECT e.id, t.n FROM (SELECT id FROM events WHERE dt = '2024-05-07') e
         CROSS JOIN (SELECT max(user) AS n FROM users WHERE country = 'de') t"""
-    reads = {"events": ["2024-05-07"], "users": ["de"]}
+    reads = {"events": [THIRD], "users": ["de"]}
     columns = {"out": {"id": {"events.id"}, "n": {"users.user"}}}
 
     def truth_of(self, kind: str) -> Job:
@@ -351,6 +349,6 @@ class CoalescedDays(_Query):
     sql = """SELECT id, date_format(date_add(to_date(dt), 30), 'yyyy-MM-dd') AS due FROM events
         WHERE dt = '2024-05-06'"""
     by = ("due",)
-    reads = {"events": [TODAY]}
+    reads = {"events": [SECOND]}
     writes = {"out": ["2024-06-05"]}
     columns = {"out": {"id": {"events.id"}, "due": {"events.dt"}}}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from tests.truth.job import DAYS, Every, Job
-from tests.truth.jobs.queries import TODAY, Recursive, _Query
+from tests.truth.job import DAYS, FIRST, NEXT, SECOND, THIRD, Every, Job
+from tests.truth.jobs.queries import Recursive, _Query
 
 if TYPE_CHECKING:
     from tests.truth.job import Lake
@@ -37,7 +37,7 @@ class SwappingRecursion(_Recursion):
         WHERE e.dt = '2024-05-06' AND u.country = 'fr'
         UNION ALL SELECT b, a, name, depth + 1 FROM up WHERE depth < 3)
         SELECT a, b, name, depth FROM up"""
-    reads = {"events": [TODAY], "users": ["fr"]}
+    reads = {"events": [SECOND], "users": ["fr"]}
     columns = {
         "out": {
             "a": {"events.id", "events.user"},
@@ -56,7 +56,7 @@ class ShiftingRecursion(_Recursion):
         SELECT 0L, 0L, user, 0 FROM events WHERE dt = '2024-05-06'
         UNION ALL SELECT b, c, 0L, depth + 1 FROM up WHERE depth < 3)
         SELECT a, b, c FROM up"""
-    reads = {"events": [TODAY]}
+    reads = {"events": [SECOND]}
     columns = {"out": {"a": {"events.user"}, "b": {"events.user"}, "c": {"events.user"}}}
 
 
@@ -72,7 +72,7 @@ class TwoRecursions(_Recursion):
         UNION ALL SELECT n.id, concat(n.name, u.name), n.user + 1 FROM named n
         JOIN users u ON u.user = n.user + 1 WHERE u.country IS NULL)
         SELECT id, name FROM named"""
-    reads = {"events": [TODAY], "users": ["de", None]}
+    reads = {"events": [SECOND], "users": ["de", None]}
     columns = {"out": {"id": {"events.id"}, "name": {"users.name"}}}
 
 
@@ -81,7 +81,7 @@ class CountedRecursion(_Recursion):
 
     sql = """WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 4)
         SELECT e.id, n.i FROM events e JOIN n ON e.id % 5 = n.i WHERE e.dt = '2024-05-07'"""
-    reads = {"events": ["2024-05-07"]}
+    reads = {"events": [THIRD]}
     columns = {"out": {"id": {"events.id"}, "i": set()}}
     declared = {"column_without_sources out i": "it is counted from a literal"}
 
@@ -93,7 +93,7 @@ class RecursionInACondition(_Recursion):
         WITH RECURSIVE up AS (
         SELECT user FROM users WHERE country = 'fr' AND user < 5
         UNION ALL SELECT up.user + 4 FROM up WHERE up.user < 50) SELECT user FROM up)"""
-    reads = {"events": ["2024-05-05"], "users": ["fr"]}
+    reads = {"events": [FIRST], "users": ["fr"]}
     columns = {"out": {"id": {"events.id"}}}
 
 
@@ -101,8 +101,8 @@ class RecursionOverwritten(_Recursion):
     """The days of a recursion overwrite those of a table."""
 
     conf: ClassVar[dict[str, str]] = {"spark.sql.sources.partitionOverwriteMode": "dynamic"}
-    reads = {"events": [TODAY]}
-    writes = {"out": ["2024-05-06", "2024-05-07", "2024-05-08"]}
+    reads = {"events": [SECOND]}
+    writes = {"out": [SECOND, THIRD, NEXT]}
     columns = {"out": {"id": {"events.id"}, "user": {"events.user"}, "dt": {"events.dt"}}}
 
     def run(self, lake: Lake) -> None:
@@ -110,7 +110,7 @@ class RecursionOverwritten(_Recursion):
         name = lake.create("out", "id bigint, user bigint, dt string", "dt")
         lake.spark.sql(
             f"""INSERT OVERWRITE {name} WITH RECURSIVE up AS (
-            SELECT id, user, dt FROM events WHERE dt = '{TODAY}'
+            SELECT id, user, dt FROM events WHERE dt = '{SECOND}'
             UNION ALL SELECT id + 100, user, CAST(date_add(to_date(dt), 1) AS string) FROM up
             WHERE id < 200) SELECT id, user, dt FROM up"""
         )
@@ -133,12 +133,12 @@ class LimitedRecursion(Job):
     """A LIMIT ends a recursion that would go on for ever; its rows are counted in the driver."""
 
     cannot = Recursive.cannot
-    reads = {"events": [TODAY]}
+    reads = {"events": [SECOND]}
 
     def run(self, lake: Lake) -> None:
         lake.view("events")
         lake.spark.sql(
-            f"""WITH RECURSIVE up AS (SELECT id FROM events WHERE dt = '{TODAY}'
+            f"""WITH RECURSIVE up AS (SELECT id FROM events WHERE dt = '{SECOND}'
             UNION ALL SELECT id + 100 FROM up WHERE id < 250)
             SELECT id FROM up ORDER BY id DESC LIMIT 50"""
         ).collect()

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.truth.job import DAYS, Job
+from tests.truth.job import DAYS, FIRST, NEXT, SECOND, THIRD, Job
 
 if TYPE_CHECKING:
     from tests.truth.job import Lake
 
-FIRST, SECOND, THIRD = DAYS
 TABLES = ("delta", "iceberg")
-NEXT = "2024-05-08"
 
 
 class DeletedDay(Job):

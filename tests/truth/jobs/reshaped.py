@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from tests.truth.job import DAYS, Job
+from tests.truth.job import DAYS, FIRST, SECOND, Job
 
 if TYPE_CHECKING:
     from tests.truth.job import Lake
@@ -38,7 +38,7 @@ class Unpivoted(Job):
 class ManyScans(Job):
     """A plan reads a table 130 times, and has a column that the listener does not report."""
 
-    reads = {"events": ["2024-05-05", "2024-05-06"]}
+    reads = {"events": [FIRST, SECOND]}
     writes = {"out": "all"}
     columns = {"out": {"n": {"events.id", "events.user"}, "one": set()}}
     declared = {"column_without_sources out one": "it is a literal"}

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.truth.job import DAYS, UNTRIED, Every, Job
+from tests.truth.job import DAYS, FIRST, NEXT, SECOND, THIRD, Every, Job
 
 if TYPE_CHECKING:
     from tests.truth.job import Lake
-
-FIRST, SECOND, THIRD = DAYS
-NEXT = "2024-05-08"
 
 
 def on_read(lake: Lake, table: str = "events") -> None:
@@ -27,7 +24,6 @@ def on_read(lake: Lake, table: str = "events") -> None:
 class UpsertedOnRead(Job):
     """A MERGE of several clauses, one by the source, which marks rows."""
 
-    cannot = UNTRIED
     formats = ("delta", "iceberg")
     reads = {"changes": "all", "events": Every(DAYS)}
     writes = {"events": [FIRST, SECOND, THIRD, NEXT]}
@@ -60,7 +56,6 @@ class UpsertedOnRead(Job):
 class UpdatedOnRead(Job):
     """An UPDATE and a DELETE that mark rows; the DELETE empties a day."""
 
-    cannot = UNTRIED
     formats = ("delta", "iceberg")
     reads = {"events": [FIRST, SECOND]}
     writes = {"events": [FIRST]}
@@ -87,7 +82,7 @@ class _UpdatedByStatistics(UpdatedOnRead):
 class MergedByFrames(Job):
     """The same by the functions of frames."""
 
-    cannot = {**UNTRIED, "3.5": "its frames have no mergeInto"}
+    cannot = {"3.5": "its frames have no mergeInto"}
     formats = ("iceberg",)
     reads = {"changes": "all", "events": [SECOND]}
     writes = {"events": [SECOND]}
@@ -110,7 +105,6 @@ class MergedByFrames(Job):
 class BatchesMerged(Job):
     """Each batch of a stream is merged into a table."""
 
-    cannot = UNTRIED
     formats = ("delta", "iceberg")
     reads = {"arriving": "part", "events": [SECOND]}
     writes = {"events": [SECOND]}
@@ -142,7 +136,6 @@ class BatchesMerged(Job):
 class AlignedDeletes(Job):
     """A DELETE by a time empties days of a hidden partition, and takes rows from another."""
 
-    cannot = UNTRIED
     formats = ("iceberg",)
     reads = {"times": [SECOND]}
     writes = {"times": [SECOND]}
@@ -162,7 +155,6 @@ class AlignedDeletes(Job):
 class HiddenTimes(Job):
     """Tables by hours, days, buckets and prefixes; conditions on the columns choose partitions."""
 
-    cannot = UNTRIED
     formats = ("iceberg",)
     reads = {
         "hours": ["2024-05-06-01"],
@@ -170,7 +162,7 @@ class HiddenTimes(Job):
         "prefixes": ["ab"],
         "buckets": "part",
     }
-    writes = {"days": ["2024-05-06"], "out": "all", "names": ["ab"]}
+    writes = {"days": [SECOND], "out": "all", "names": ["ab"]}
     columns = {
         "days": {"id": {"hours.id"}, "at": {"hours.at"}},
         "names": {"id": {"prefixes.id"}, "name": {"prefixes.name"}},
@@ -213,11 +205,10 @@ class HiddenTimes(Job):
 class OverwrittenHidden(Job):
     """A condition on a time overwrites days; an overwrite of partitions, those of its rows."""
 
-    cannot = UNTRIED
     formats = ("iceberg",)
     reads = {"new": "part"}  # the rows that conditions on times choose
-    writes = {"out": ["2024-05-06", "2024-05-08"]}
-    removes = {"out": ["2024-05-07"]}
+    writes = {"out": [SECOND, NEXT]}
+    removes = {"out": [THIRD]}
     columns = {"out": {"id": {"new.id"}, "at": {"new.at"}}}
 
     def plant(self, lake: Lake) -> None:
@@ -239,7 +230,6 @@ class OverwrittenHidden(Job):
 class DroppedField(Job):
     """A table loses the field of its partitions; a write after that is to none."""
 
-    cannot = UNTRIED
     formats = ("iceberg",)
     reads = {"new": "all"}
     writes = {"events": "all"}
@@ -270,9 +260,8 @@ class DroppedFieldOfV1(DroppedField):
 class ReplacedField(Job):
     """Days become months; a read by days, and a write of a month."""
 
-    cannot = UNTRIED
     formats = ("iceberg",)
-    reads = {"times": ["2024-05-06"]}
+    reads = {"times": [SECOND]}
     writes = {"times": ["2024-06"]}
 
     def plant(self, lake: Lake) -> None:
@@ -291,7 +280,6 @@ class ReplacedField(Job):
 class RenamedColumns(Job):
     """Columns are renamed and dropped in the job, that of the partitions too."""
 
-    cannot = UNTRIED
     formats = ("delta", "iceberg")
     reads = {"events": [SECOND], "new": "all"}
     writes = {"out": [SECOND], "events": [NEXT]}
@@ -322,7 +310,6 @@ class RenamedColumns(Job):
 class ReplacedWhereInSql(Job):
     """INSERT INTO … REPLACE WHERE writes its rows, and removes what else was there."""
 
-    cannot = UNTRIED
     formats = ("delta",)
     reads = {"events": [SECOND]}
     writes = {"out": [SECOND]}
@@ -343,7 +330,6 @@ class ReplacedWhereInSql(Job):
 class ChangesOfATable(Job):
     """The change data feed by SQL: a day that was changed, not the whole table."""
 
-    cannot = UNTRIED
     formats = ("delta",)
     reads = {"events": [SECOND]}
     writes = {"out": [SECOND]}
@@ -373,7 +359,7 @@ class _ChangesOutOfSight(ChangesOfATable):
 class ReplacedByItself(Job):
     """A table is created anew from itself, and another one in its place."""
 
-    cannot = {**UNTRIED, "3.5": "Delta cannot replace a table there"}
+    cannot = {"3.5": "Delta cannot replace a table there"}
     formats = ("delta", "iceberg")
     reads = {"events": [SECOND]}
     writes = {"events": [SECOND]}

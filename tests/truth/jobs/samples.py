@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.truth.job import Job
+from tests.truth.job import SECOND, Job
 
 if TYPE_CHECKING:
     from tests.truth.job import Lake
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 class OneDay(Job):
     """A day is read, and appended to a table that its rows make."""
 
-    reads = {"events": ["2024-05-06"]}
-    writes = {"out": ["2024-05-06"]}
+    reads = {"events": [SECOND]}
+    writes = {"out": [SECOND]}
     columns = {"out": {"person": {"events.user"}, "dt": {"events.dt"}}}
 
     def run(self, lake: Lake) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.truth.job import DAYS, Job
+from tests.truth.job import DAYS, FIRST, NEXT, SECOND, THIRD, Job
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -45,8 +45,8 @@ def versions(lake: Lake) -> list[tuple[str, str]]:
 class VersionAsOf(_History):
     """The last day is in no version that is read."""
 
-    reads = {"events": ["2024-05-05", "2024-05-06"]}
-    writes = {"out": ["2024-05-05", "2024-05-06"]}
+    reads = {"events": [FIRST, SECOND]}
+    writes = {"out": [FIRST, SECOND]}
     columns = {"out": {"id": {"events.id"}, "dt": {"events.dt"}}}
 
     def read(self, lake: Lake) -> DataFrame:
@@ -65,8 +65,8 @@ class TimestampAsOf(VersionAsOf):
 class VersionByOption(VersionAsOf):
     """As the version, by an option of the reader; a filter leaves out a day more."""
 
-    reads = {"events": ["2024-05-06"]}
-    writes = {"out": ["2024-05-06"]}
+    reads = {"events": [SECOND]}
+    writes = {"out": [SECOND]}
 
     def read(self, lake: Lake) -> DataFrame:
         number, _ = versions(lake)[1]
@@ -77,8 +77,8 @@ class VersionByOption(VersionAsOf):
 class WholeVersion(_History):
     """All that a version had, which is not all that the table has."""
 
-    reads = {"events": ["2024-05-05"]}
-    writes = {"out": ["2024-05-05"]}
+    reads = {"events": [FIRST]}
+    writes = {"out": [FIRST]}
 
     def read(self, lake: Lake) -> DataFrame:
         _, time = versions(lake)[0]
@@ -93,8 +93,8 @@ class Increment(_History):
     """What one commit added."""
 
     formats = ("iceberg",)
-    reads = {"events": ["2024-05-06"]}
-    writes = {"out": ["2024-05-06"]}
+    reads = {"events": [SECOND]}
+    writes = {"out": [SECOND]}
     columns = {"out": {"id": {"events.id"}, "dt": {"events.dt"}}}
 
     def read(self, lake: Lake) -> DataFrame:
@@ -106,8 +106,8 @@ class Changes(_History):
     """The rows that commits changed, of Iceberg by its metadata table."""
 
     formats = ("iceberg",)
-    reads = {"events": ["2024-05-06", "2024-05-07"]}
-    writes = {"out": ["2024-05-06", "2024-05-07"]}
+    reads = {"events": [SECOND, THIRD]}
+    writes = {"out": [SECOND, THIRD]}
 
     def read(self, lake: Lake) -> DataFrame:
         first, _ = versions(lake)[0]
@@ -119,8 +119,8 @@ class ChangelogView(_History):
     """The same by a view that a procedure makes."""
 
     formats = ("iceberg",)
-    reads = {"events": ["2024-05-06"]}
-    writes = {"out": ["2024-05-06"]}
+    reads = {"events": [SECOND]}
+    writes = {"out": [SECOND]}
     declared = {"column_lineage_missing out": "Iceberg compares whole rows in functions of its own"}
 
     def read(self, lake: Lake) -> DataFrame:
@@ -138,8 +138,8 @@ class ChangeFeed(_History):
 
     formats = ("delta",)
     conf = {"spark.databricks.delta.properties.defaults.enableChangeDataFeed": "true"}
-    reads = {"events": ["2024-05-06"]}
-    writes = {"out": ["2024-05-06"]}
+    reads = {"events": [SECOND]}
+    writes = {"out": [SECOND]}
 
     def plant(self, lake: Lake) -> None:
         key, value = next(iter(self.conf.items()))
@@ -170,7 +170,7 @@ class Tag(_History):
     def plant(self, lake: Lake) -> None:
         super().plant(lake)
         lake.spark.sql(f"ALTER TABLE {lake.name('events')} CREATE TAG closed")
-        lake.write(lake.events(("2024-05-08",)), "events", "dt")
+        lake.write(lake.events((NEXT,)), "events", "dt")
 
     def read(self, lake: Lake) -> DataFrame:
         return lake.spark.sql(f"SELECT * FROM {lake.name('events')} VERSION AS OF 'closed'")
@@ -179,8 +179,8 @@ class Tag(_History):
 class AboutTable(_History):
     """What is known about a table is no data of it: only the day that is read is read."""
 
-    reads = {"events": ["2024-05-07"]}
-    writes = {"out": ["2024-05-07"], "files": "all"}
+    reads = {"events": [THIRD]}
+    writes = {"out": [THIRD], "files": "all"}
 
     def run(self, lake: Lake) -> None:
         versions(lake)

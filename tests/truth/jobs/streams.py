@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.truth.job import DAYS, Job
+from tests.truth.job import DAYS, NEXT, SECOND, Job
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -106,11 +106,11 @@ class PartitionsToTable(TableToTable):
     """A day of a table is copied as it is."""
 
     by = ("dt",)
-    reads = {"events": ["2024-05-06"]}
-    writes = {"out": ["2024-05-06"]}
+    reads = {"events": [SECOND]}
+    writes = {"out": [SECOND]}
 
     def plant(self, lake: Lake) -> None:
-        lake.write(lake.events(["2024-05-06"]), "events", "dt")
+        lake.write(lake.events([SECOND]), "events", "dt")
 
 
 class TableIntoItself(TableToTable):
@@ -156,7 +156,7 @@ class RestartFromACheckpoint(_Stream):
 
     def plant(self, lake: Lake) -> None:
         super().plant(lake)
-        lake.events(["2024-05-08"]).coalesce(1).write.parquet(lake.path("later"))
+        lake.events([NEXT]).coalesce(1).write.parquet(lake.path("later"))
 
     def batches(self, lake: Lake, writer: DataStreamWriter) -> None:
         if lake.kind == "iceberg" and lake.spark.catalog.tableExists(lake.name("out")):

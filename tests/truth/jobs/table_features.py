@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.truth.job import DAYS, Job
+from tests.truth.job import DAYS, NEXT, SECOND, Job
 
 if TYPE_CHECKING:
     from tests.truth.job import Lake
@@ -15,7 +15,7 @@ class DeletionVectors(Job):
 
     formats = ("delta",)
     reads = {"events": list(DAYS)}
-    writes = {"events": ["2024-05-06"]}
+    writes = {"events": [SECOND]}
 
     def plant(self, lake: Lake) -> None:
         super().plant(lake)
@@ -33,11 +33,11 @@ class ReplacedWhere(Job):
 
     formats = ("delta",)
     reads = {"new": "all"}
-    writes = {"events": ["2024-05-06"]}
+    writes = {"events": [SECOND]}
 
     def plant(self, lake: Lake) -> None:
         super().plant(lake)
-        lake.write(lake.events(("2024-05-06",)), "new")
+        lake.write(lake.events((SECOND,)), "new")
 
     def run(self, lake: Lake) -> None:
         new = lake.read("new").write.format("delta").mode("overwrite")
@@ -49,12 +49,12 @@ class WrittenOnce(Job):
 
     formats = ("delta",)
     reads = {"new": "all"}
-    writes = {"events": ["2024-05-06"]}
+    writes = {"events": [SECOND]}
     declared = {"partitions_unknown new": "nothing tells that the second write read nothing"}
 
     def plant(self, lake: Lake) -> None:
         super().plant(lake)
-        lake.write(lake.events(("2024-05-06",)), "new")
+        lake.write(lake.events((SECOND,)), "new")
 
     def run(self, lake: Lake) -> None:
         for _ in range(2):
@@ -66,7 +66,7 @@ class Clustered(Job):
     """A table that is clustered has no partitions, so all of it is written."""
 
     formats = ("delta",)
-    reads = {"events": ["2024-05-06"]}
+    reads = {"events": [SECOND]}
     writes = {"clustered": "all"}
 
     def run(self, lake: Lake) -> None:
@@ -80,7 +80,7 @@ class Evolved(Job):
     """A write adds a column to the table."""
 
     reads = {"new": "all"}
-    writes = {"events": ["2024-05-08"]}
+    writes = {"events": [NEXT]}
     columns = {
         "events": {
             "id": {"new.id"},
@@ -93,7 +93,7 @@ class Evolved(Job):
 
     def plant(self, lake: Lake) -> None:
         super().plant(lake)
-        lake.write(lake.events(("2024-05-08",)), "new")
+        lake.write(lake.events((NEXT,)), "new")
 
     def run(self, lake: Lake) -> None:
         new = lake.read("new").selectExpr("*", "id + 1 AS more")

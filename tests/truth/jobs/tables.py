@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from tests.truth.job import DAYS, Every, Job
+from tests.truth.job import DAYS, FIRST, SECOND, THIRD, Every, Job
 
 if TYPE_CHECKING:
     from tests.truth.job import Lake
 
-TODAY = "2024-05-06"
 ALL_COLUMNS = {"id": {"events.id"}, "user": {"events.user"}, "dt": {"events.dt"}}
 COLUMNS = "id bigint, user bigint, dt string"
 
@@ -17,8 +16,8 @@ COLUMNS = "id bigint, user bigint, dt string"
 class TableAsSelect(Job):
     """A CTAS with partitions writes those of its rows."""
 
-    reads = {"events": ["2024-05-06", "2024-05-07"]}
-    writes = {"out": ["2024-05-06", "2024-05-07"]}
+    reads = {"events": [SECOND, THIRD]}
+    writes = {"out": [SECOND, THIRD]}
     columns = {"out": ALL_COLUMNS}
 
     def run(self, lake: Lake) -> None:
@@ -34,41 +33,41 @@ class TableAsSelect(Job):
 class InsertByName(Job):
     """Columns of an INSERT … BY NAME are those of the same name."""
 
-    reads = {"events": [TODAY]}
-    writes = {"out": [TODAY]}
+    reads = {"events": [SECOND]}
+    writes = {"out": [SECOND]}
     columns = {"out": ALL_COLUMNS}
 
     def run(self, lake: Lake) -> None:
         lake.view("events")
         name = lake.create("out", COLUMNS, "dt")
         lake.spark.sql(
-            f"INSERT INTO {name} BY NAME SELECT dt, user, id FROM events WHERE dt = '{TODAY}'"
+            f"INSERT INTO {name} BY NAME SELECT dt, user, id FROM events WHERE dt = '{SECOND}'"
         )
 
 
 class InsertByPosition(Job):
     """Columns of a plain INSERT are those of the same position."""
 
-    reads = {"events": [TODAY]}
-    writes = {"out": [TODAY]}
+    reads = {"events": [SECOND]}
+    writes = {"out": [SECOND]}
     columns = {"out": {"id": {"events.user"}, "user": {"events.id"}, "dt": {"events.dt"}}}
 
     def run(self, lake: Lake) -> None:
         lake.view("events")
         name = lake.create("out", COLUMNS, "dt")
-        lake.spark.sql(f"INSERT INTO {name} SELECT user, id, dt FROM events WHERE dt = '{TODAY}'")
+        lake.spark.sql(f"INSERT INTO {name} SELECT user, id, dt FROM events WHERE dt = '{SECOND}'")
 
 
 class InsertIntoOfFrames(Job):
     """``insertInto`` goes by position, whatever the names are."""
 
-    reads = {"events": [TODAY]}
-    writes = {"out": [TODAY]}
+    reads = {"events": [SECOND]}
+    writes = {"out": [SECOND]}
     columns = {"out": {"id": {"events.user"}, "user": {"events.id"}, "dt": {"events.dt"}}}
 
     def run(self, lake: Lake) -> None:
         name = lake.create("out", COLUMNS, "dt")
-        day = lake.read("events").where(f"dt = '{TODAY}'")
+        day = lake.read("events").where(f"dt = '{SECOND}'")
         day.select("user", "id", "dt").write.insertInto(name)
 
 
@@ -76,24 +75,24 @@ class DynamicInsertOverwrite(Job):
     """INSERT OVERWRITE of the partitions of its rows leaves the others as they are."""
 
     conf = {"spark.sql.sources.partitionOverwriteMode": "dynamic"}
-    reads = {"events": [TODAY]}
-    writes = {"out": ["2024-05-05", TODAY]}
+    reads = {"events": [SECOND]}
+    writes = {"out": [FIRST, SECOND]}
     columns = {"out": ALL_COLUMNS}
 
     def run(self, lake: Lake) -> None:
         lake.view("events")
         name = lake.create("out", COLUMNS, "dt")
-        lake.spark.sql(f"INSERT INTO {name} VALUES (1, 1, '2024-05-05'), (1, 1, '{TODAY}')")
-        lake.spark.sql(f"INSERT OVERWRITE {name} SELECT * FROM events WHERE dt = '{TODAY}'")
+        lake.spark.sql(f"INSERT INTO {name} VALUES (1, 1, '2024-05-05'), (1, 1, '{SECOND}')")
+        lake.spark.sql(f"INSERT OVERWRITE {name} SELECT * FROM events WHERE dt = '{SECOND}'")
 
 
 class WriterConditionalOverwrite(Job):
     """``overwrite(condition)`` writes its rows, and removes what else fulfils the condition."""
 
     formats = ("delta", "iceberg")
-    reads = {"events": [TODAY]}
-    writes = {"out": [TODAY]}
-    removes = {"out": ["2024-05-07"]}
+    reads = {"events": [SECOND]}
+    writes = {"out": [SECOND]}
+    removes = {"out": [THIRD]}
 
     def plant(self, lake: Lake) -> None:
         lake.write(lake.events(), "events", "dt")
@@ -102,40 +101,40 @@ class WriterConditionalOverwrite(Job):
     def run(self, lake: Lake) -> None:
         from pyspark.sql import functions as F  # noqa: N812
 
-        rows = lake.read("events").where(f"dt = '{TODAY}'")
+        rows = lake.read("events").where(f"dt = '{SECOND}'")
         if lake.kind == "iceberg":
-            rows.writeTo(lake.name("out")).overwrite(F.col("dt") >= TODAY)
+            rows.writeTo(lake.name("out")).overwrite(F.col("dt") >= SECOND)
         else:
             writer = rows.write.format("delta").mode("overwrite")
-            writer.option("replaceWhere", f"dt >= '{TODAY}'").save(lake.path("out"))
+            writer.option("replaceWhere", f"dt >= '{SECOND}'").save(lake.path("out"))
 
 
 class DeletedDays(Job):
     """A DELETE with a range removes several."""
 
     formats = ("delta", "iceberg")
-    removes = {"events": [TODAY, "2024-05-07"]}
+    removes = {"events": [SECOND, THIRD]}
 
     def run(self, lake: Lake) -> None:
-        lake.spark.sql(f"DELETE FROM {lake.name('events')} WHERE dt >= '{TODAY}'")
+        lake.spark.sql(f"DELETE FROM {lake.name('events')} WHERE dt >= '{SECOND}'")
 
 
 class WrittenAndRemoved(WriterConditionalOverwrite):
     """A day that is written and deleted is removed."""
 
     writes = {}
-    removes = {"out": [TODAY]}
+    removes = {"out": [SECOND]}
 
     def run(self, lake: Lake) -> None:
-        lake.write(lake.read("events").where(f"dt = '{TODAY}'"), "out", "dt")
-        lake.spark.sql(f"DELETE FROM {lake.name('out')} WHERE dt = '{TODAY}'")
+        lake.write(lake.read("events").where(f"dt = '{SECOND}'"), "out", "dt")
+        lake.spark.sql(f"DELETE FROM {lake.name('out')} WHERE dt = '{SECOND}'")
 
 
 class ViewOfTheCatalog(Job):
     """A view is no dataset; the table behind it is."""
 
     formats = ("parquet", "delta")
-    reads = {"events": [TODAY]}
+    reads = {"events": [SECOND]}
     writes = {"out": "all"}
     columns = {"out": {"id": {"events.id"}, "twice": {"events.user"}}}
 
@@ -143,7 +142,7 @@ class ViewOfTheCatalog(Job):
         spark, job = lake.spark, lake.job
         events = lake.register("events")
         spark.sql(f"CREATE VIEW {job}.v AS SELECT id, user * 2 AS twice, dt FROM {events}")
-        rows = spark.sql(f"SELECT id, twice FROM {job}.v WHERE dt = '{TODAY}'")
+        rows = spark.sql(f"SELECT id, twice FROM {job}.v WHERE dt = '{SECOND}'")
         lake.write(rows, "out")
 
 
@@ -151,8 +150,8 @@ class TableOfTheCatalog(Job):
     """A table of the catalog, read by name, of whose partitions a filter chooses one."""
 
     formats = ("parquet", "delta")
-    reads = {"events": ["2024-05-07"]}
-    writes = {"out": ["2024-05-07"]}
+    reads = {"events": [THIRD]}
+    writes = {"out": [THIRD]}
     columns = {"out": ALL_COLUMNS}
 
     def run(self, lake: Lake) -> None:
@@ -167,8 +166,8 @@ class _Files(Job):
 
     formats = ("parquet",)
     format: ClassVar[str]
-    reads = {"days": [TODAY]}
-    writes = {"out": [TODAY]}
+    reads = {"days": [SECOND]}
+    writes = {"out": [SECOND]}
     columns = {"out": {"id": {"days.id"}, "dt": {"days.dt"}}}
 
     def plant(self, lake: Lake) -> None:
@@ -177,7 +176,7 @@ class _Files(Job):
 
     def run(self, lake: Lake) -> None:
         reader = lake.spark.read.format(self.format).schema("id string, dt date")
-        rows = reader.load(lake.path("days")).where(f"dt = '{TODAY}'")
+        rows = reader.load(lake.path("days")).where(f"dt = '{SECOND}'")
         rows.write.partitionBy("dt").format(self.format).save(lake.path("out"))
 
 
@@ -207,7 +206,7 @@ class TextFiles(_Files):
 
     def run(self, lake: Lake) -> None:
         reader = lake.spark.read.format("text").schema("value string, dt date")
-        rows = reader.load(lake.path("days")).where(f"dt = '{TODAY}'")
+        rows = reader.load(lake.path("days")).where(f"dt = '{SECOND}'")
         rows.write.partitionBy("dt").format("text").save(lake.path("out"))
 
 
@@ -215,12 +214,12 @@ class PathOfOnePartition(Job):
     """A path that ends in a partition reads that partition of the table above it."""
 
     formats = ("parquet",)
-    reads = {"events": [TODAY]}
+    reads = {"events": [SECOND]}
     writes = {"out": "all"}
     columns = {"out": {"id": {"events.id"}}}
 
     def run(self, lake: Lake) -> None:
-        rows = lake.spark.read.parquet(f"{lake.path('events')}/dt={TODAY}").select("id")
+        rows = lake.spark.read.parquet(f"{lake.path('events')}/dt={SECOND}").select("id")
         rows.coalesce(1).write.parquet(lake.path("out"))
 
 
@@ -228,8 +227,8 @@ class PathsWithABase(Job):
     """Several paths with a ``basePath`` read these partitions."""
 
     formats = ("parquet",)
-    reads = {"events": ["2024-05-05", TODAY]}
-    writes = {"out": ["2024-05-05", TODAY]}
+    reads = {"events": [FIRST, SECOND]}
+    writes = {"out": [FIRST, SECOND]}
 
     def run(self, lake: Lake) -> None:
         base = lake.path("events")
@@ -248,8 +247,8 @@ class _Hive(Job):
         "spark.hadoop.hive.exec.dynamic.partition.mode": "nonstrict",
     }
     stored: ClassVar[str]
-    reads = {"events": [TODAY]}
-    writes = {"out": [TODAY]}
+    reads = {"events": [SECOND]}
+    writes = {"out": [SECOND]}
     columns = {"out": ALL_COLUMNS}
 
     def table(self, lake: Lake) -> str:
@@ -263,7 +262,7 @@ class _Hive(Job):
     def run(self, lake: Lake) -> None:
         name = self.table(lake)
         lake.view("events")
-        lake.spark.sql(f"INSERT INTO {name} SELECT id, user, dt FROM events WHERE dt = '{TODAY}'")
+        lake.spark.sql(f"INSERT INTO {name} SELECT id, user, dt FROM events WHERE dt = '{SECOND}'")
 
 
 class HiveParquet(_Hive):
@@ -289,8 +288,8 @@ class HiveStatic(_Hive):
         name = self.table(lake)
         lake.view("events")
         lake.spark.sql(
-            f"INSERT OVERWRITE TABLE {name} PARTITION (dt = '{TODAY}') "
-            f"SELECT id, user FROM events WHERE dt = '{TODAY}'"
+            f"INSERT OVERWRITE TABLE {name} PARTITION (dt = '{SECOND}') "
+            f"SELECT id, user FROM events WHERE dt = '{SECOND}'"
         )
 
 
@@ -315,11 +314,11 @@ class HiveDropPartition(_Hive):
 
     stored = "PARQUET"
     reads = {"events": Every(DAYS)}
-    writes = {"out": ["2024-05-05", "2024-05-07"]}
-    removes = {"out": [TODAY]}
+    writes = {"out": [FIRST, THIRD]}
+    removes = {"out": [SECOND]}
 
     def run(self, lake: Lake) -> None:
         name = self.table(lake)
         lake.view("events")
         lake.spark.sql(f"INSERT INTO {name} SELECT id, user, dt FROM events")
-        lake.spark.sql(f"ALTER TABLE {name} DROP PARTITION (dt = '{TODAY}')")
+        lake.spark.sql(f"ALTER TABLE {name} DROP PARTITION (dt = '{SECOND}')")
