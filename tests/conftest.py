@@ -149,12 +149,16 @@ class _ObservedFiles(EventFiles):
 
 # Each process that runs their tests starts an Airflow, and a browser, or makes a database.
 _OF_ONE_PROCESS = ("tests/browser/", "tests/dag_runs/")
+# Each takes minutes, and shares nothing with the others.
+_OF_ANY_PROCESS = "tests/spark/test_truth.py::test_of_each_job"
 
 
 class _ByFileOrFolder(LoadFileScheduling):
     """Gives the tests of a file to one process, and all files of some folders to one process."""
 
     def _split_scope(self, nodeid: str) -> str:
+        if nodeid.startswith(_OF_ANY_PROCESS):
+            return nodeid
         folder = next((f for f in _OF_ONE_PROCESS if nodeid.startswith(f)), None)
         return folder or super()._split_scope(nodeid)
 
