@@ -55,11 +55,16 @@ class MultiInsertOfStages(Job):
         """)
 
     def truth_of(self, kind: str) -> Job:
-        return _OfStatistics() if kind == "delta" else self
+        return {"delta": _OfStatistics, "iceberg": _OfIceberg}.get(kind, type(self))()
+
+
+class _OfIceberg(MultiInsertOfStages):
+    def truth_on(self, spark: tuple[int, int]) -> Job:
+        return self if spark >= (4, 0) else _OfStatistics()
 
 
 class _OfStatistics(MultiInsertOfStages):
-    declared = {"partitions_unknown events": "Delta answers the second branch from statistics"}
+    declared = {"partitions_unknown events": "the second branch is answered from statistics"}
 
 
 class MultiInsertIntoOne(Job):
