@@ -275,8 +275,12 @@ def observed_write(commands, plan):
 
 @pytest.mark.parametrize(
     ("loaded", "path"),
-    [(lambda _: Named(java_class="T", path=lambda: PATH, name=str), "file:/t"), (refuse, "")],
-    ids=["is there", "was dropped since"],
+    [
+        (lambda _: Named(java_class="T", path=lambda: PATH, name=str), "file:/t"),
+        (lambda _: Named(java_class="T", path=lambda: PATH, name=refuse), "file:/t"),
+        (refuse, ""),
+    ],
+    ids=["is there", "its session was stopped", "was dropped since"],
 )
 def test_a_table_that_is_created_from_a_query_has_the_catalogs_name(commands, loaded, path):
     catalog = SimpleNamespace(name=lambda: "shop", loadTable=loaded)
@@ -292,16 +296,17 @@ def test_a_table_that_is_created_from_a_query_has_the_catalogs_name(commands, lo
 
 
 @pytest.mark.parametrize(
-    ("table", "target"),
+    ("table", "name", "target"),
     [
-        ("DeltaTableV2", {"path": "file:/t", "table": "t"}),
-        ("StagedDeltaTableV2", None),
-        ("NoopTable$", None),
+        ("DeltaTableV2", lambda: "t", {"path": "file:/t", "table": "t"}),
+        ("DeltaTableV2", refuse, {"path": "file:/t", "table": None}),
+        ("StagedDeltaTableV2", lambda: "t", None),
+        ("NoopTable$", lambda: "t", None),
     ],
-    ids=["a table", "of a table that is created", "nothing"],
+    ids=["a table", "whose session was stopped", "of a table that is created", "nothing"],
 )
-def test_a_write_of_a_table_has_its_target_even_without_a_plan(commands, table, target):
-    written = Named(java_class=table, path=lambda: PATH, name=lambda: "t")
+def test_a_write_of_a_table_has_its_target_even_without_a_plan(commands, table, name, target):
+    written = Named(java_class=table, path=lambda: PATH, name=name)
     plan = Plan("AppendData RelationV2[id#1L] t")
     plan.table = lambda: answers(table=written)
     plan.getClass = lambda: answers(getSimpleName="AppendData")

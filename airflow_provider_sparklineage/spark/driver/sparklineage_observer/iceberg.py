@@ -43,10 +43,12 @@ def at_branch(name, branch):
 
     A branch has data of its own, so it is a dataset of its own. Its name is that of Iceberg's SQL.
 
-    :param name: the name or the path of the table
+    :param name: the name or the path of the table; a missing one is "" or None, and stays so
     :param branch: the name of the branch; None or ``main`` for the table's own state
     """
-    return name if branch in (None, "main") else f"{name}.branch_{quote(branch, safe='')}"
+    return (
+        name if not name or branch in (None, "main") else f"{name}.branch_{quote(branch, safe='')}"
+    )
 
 
 def scan(read, node, budget):

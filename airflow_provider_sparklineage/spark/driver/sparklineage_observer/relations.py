@@ -93,15 +93,24 @@ def path_of_feed(relation):
 
 
 def place_of(table):
-    """Give (path, name) of a DataSource V2 table; the path is "" if the table has none.
+    """Give (path, name) of a DataSource V2 table; a missing path is "", a missing name None.
 
     :param table: Spark's table, a Java object
     """
     if class_name(table) == "RowLevelOperationTable":
         table = table.table()
+    # Delta asks a session for the name, and the job may have stopped its session.
+    return path_of_table(table), first_answer(table, lambda t: t.name())
+
+
+def path_of_table(table):
+    """Give the path of a DataSource V2 table; "" if it has none.
+
+    :param table: Spark's table, a Java object
+    """
     # The first works for Iceberg, the second for Delta.
     path = first_answer(table, lambda t: t.table().location(), lambda t: t.path().toString())
-    return str(path or ""), table.name()
+    return str(path or "")
 
 
 def name_of(table):
