@@ -55,12 +55,7 @@ class MultiInsertOfStages(Job):
         """)
 
     def truth_of(self, kind: str) -> Job:
-        return {"delta": _OfStatistics, "iceberg": _OfIceberg}.get(kind, type(self))()
-
-
-class _OfIceberg(MultiInsertOfStages):
-    def truth_on(self, spark: tuple[int, int]) -> Job:
-        return self if spark >= (4, 0) else _OfStatistics()
+        return self if kind == "parquet" else _OfStatistics()
 
 
 class _OfStatistics(MultiInsertOfStages):

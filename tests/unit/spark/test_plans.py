@@ -205,8 +205,23 @@ def test_of_a_command_without_scans_no_leaves_are_looked_at(plans, name):
 def test_rows_are_looked_at_where_the_query_is_about_tables(plans, is_about_tables):
     rows = Node("LocalTableScanExec", ROWS)
     plan = Node("LocalTableScanExec", ROWS, rows)
-    [parts] = plans.parts_of(plan, id, lambda: is_about_tables)
+    [parts] = plans.parts_of(plan, id, lambda _: is_about_tables)
     assert parts.rows == [rows] * is_about_tables
+
+
+@pytest.mark.parametrize("is_about_tables", [True, False])
+def test_a_write_of_what_was_answered_from_statistics_has_the_rows(plans, is_about_tables):
+    rows = Node("LocalTableScanExec", ROWS)
+    plan = Node("AppendDataExec", f"AppendData t\n+- {ROWS}", rows)
+    asked = []
+
+    def is_about(is_write):
+        asked.append(is_write)
+        return is_about_tables
+
+    [parts] = plans.parts_of(plan, id, is_about)
+    assert (parts.rows, asked) == ([rows] * is_about_tables, [True])
+    assert [kind for kind, _ in parts.v2_writes] == ["AppendDataExec"]
 
 
 def test_a_limit_anywhere_in_a_plan_is_looked_for_in_each_plan_of_it(plans):
@@ -272,4 +287,7 @@ def test_the_columns_of_partitions_are_described_in_two_calls(plans):
 def test_what_a_query_is_about_is_in_the_text_of_its_analysed_plan(plans, text, names):
     from sparklineage_observer.relations import names_tables
 
-    assert names_tables(answers(analyzed=answers(toString=text))) is names
+    execution = answers(analyzed=answers(toString=text))
+    assert names_tables(execution, is_write=False) is names
+    execution = answers(analyzed=answers(toString=f"AppendData RelationV2[a#0] t\n+- {text}"))
+    assert names_tables(execution, is_write=True) is names

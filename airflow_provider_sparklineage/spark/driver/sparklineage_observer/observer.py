@@ -202,7 +202,7 @@ class Observer:
             if exception is None:
                 raise
             return []  # the query failed before it had a plan, so it has read nothing
-        each = plans.parts_of(plan, self.classes.identity, lambda: names_tables(execution))
+        each = plans.parts_of(plan, self.classes.identity, partial(names_tables, execution))
         each = [parts for parts in each if parts.has_data() or parts.may_call]
         if function in CHECKPOINTS and exception is None:
             try:
@@ -235,9 +235,8 @@ class Observer:
             guarded(record, "procedures", self._call, record, execution, budget)
         if parts.commands or parts.v2_writes:
             guarded(record, "command", self._command, record, parts, execution, budget)
-        elif is_complete:
-            guarded(record, "statistics", self._without_scan, record, parts, execution)
         if is_complete:
+            guarded(record, "statistics", self._without_scan, record, parts, execution)
             self._writes(record, parts, execution, started, budget)
         if parts.udfs:
             record["python_udfs"] = parts.udfs

@@ -109,9 +109,10 @@ def parts_of(plan, identity, is_about_tables=bool):
 
     :param plan: the physical plan, a Java object
     :param identity: Java's ``System.identityHashCode``, which distinguishes nodes
-    :param is_about_tables: a function that tells whether the query names tables. It is called only
-        if a leaf has rows in place of a scan: if the query names tables, Spark may have answered it
-        from a table's statistics.
+    :param is_about_tables: a function that tells whether the query names tables that it reads; it
+        is given whether the query is a write, which names its target first. It is called only if
+        all leaves have rows in place of scans: if the query names tables, Spark may have answered
+        it from a table's statistics.
     :return: a list of :class:`PlanParts`: one for each command of a multi-insert, otherwise one
     """
     found = [PlanParts()]
@@ -124,8 +125,10 @@ def parts_of(plan, identity, is_about_tables=bool):
         return found
     if _CUT.search(text):
         text = _ANYTHING
-    if _READS.search(text) or _WRITES.search(text) or (_ROWS.search(text) and is_about_tables()):
-        _Walk(found, identity, text).collect(plan)
+    is_write = bool(_WRITES.search(text))
+    has_rows = not _READS.search(text) and _ROWS.search(text) and is_about_tables(is_write)
+    if _READS.search(text) or is_write or has_rows:
+        _Walk(found, identity, text, has_rows=bool(has_rows)).collect(plan)
     for parts in found:
         parts.has_cache = _CACHE in text
         are_alone = sum(not scan.is_unread for scan in parts.scans) == 1
@@ -143,9 +146,10 @@ class _Walk:
         multi-insert, the parts of its second and each later command are appended to the list
     :param identity: Java's ``System.identityHashCode``, which distinguishes nodes
     :param text: the plan's text
+    :param has_rows: whether leaves with rows in place of a scan are needed
     """
 
-    def __init__(self, found, identity, text):
+    def __init__(self, found, identity, text, has_rows):
         self._all = found
         self._found = found[0]
         self._identity = identity
@@ -155,8 +159,9 @@ class _Walk:
         self._has_empty = bool(_EMPTY.search(text))
         self._has_unions = "Union" in text and bool(_WRITES.search(text))
         self._has_limits_or_udfs = bool(_LIMIT.search(text)) or _UDF in text
-        # If a plan only writes, and has no scans, its leaves are not needed.
-        self._has_leaves = bool(_READS.search(text)) or _UDF in text or not _WRITES.search(text)
+        # If a plan only writes, and reads nothing, its leaves are not needed.
+        has_scans = bool(_READS.search(text))
+        self._has_leaves = has_scans or has_rows or _UDF in text or not _WRITES.search(text)
 
     def collect(self, plan, depth=0, is_limited=False, kind=None):
         if depth > _MAX_DEPTH or self._is_seen(plan):

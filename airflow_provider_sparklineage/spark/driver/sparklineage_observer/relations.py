@@ -141,14 +141,16 @@ _RELATION = re.compile(
 )
 
 
-def names_tables(execution):
-    """Whether the text of a query's analysed plan names a table or files.
+def names_tables(execution, is_write):
+    """Whether the text of a query's analysed plan names a table or files that are read.
 
     This is also True if the text is truncated, because the missing text may name one.
 
     :param execution: Spark's QueryExecution of the query
+    :param is_write: whether the query is a write; then the first line of the text names the target
     """
-    return bool(_RELATION.search(execution.analyzed().toString()))
+    text = execution.analyzed().toString()
+    return bool(_RELATION.search(text.partition("\n")[2] if is_write else text))
 
 
 def reads_without_scan(parts, execution):
