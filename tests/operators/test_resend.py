@@ -25,8 +25,6 @@ from tests.loopback import Handler, serving
 
 pytestmark = pytest.mark.airflow
 
-NOW = datetime.now(UTC)
-
 
 class _Backend(Handler):
     def post(self):
@@ -47,10 +45,11 @@ def backend(monkeypatch):
 @pytest.fixture
 def keep(archive):
     """Keep the event of a run that ended some hours ago."""
+    now = datetime.now(UTC)  # not when the tests were collected: that may be an hour ago
 
     def keep(hours, *, job="shop.revenue", is_unsent=True, sending=True, state="COMPLETE"):
         dag_id, task_id = job.split(".")
-        ended = NOW - timedelta(hours=hours)
+        ended = now - timedelta(hours=hours)
         number = f"{len(archive.entries()):012}"
         event = {
             "eventType": state,
