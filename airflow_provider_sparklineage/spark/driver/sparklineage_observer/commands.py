@@ -23,14 +23,7 @@ from sparklineage_observer.jvm import (
     texts,
 )
 from sparklineage_observer.plans import CHANGE_FEED
-from sparklineage_observer.relations import (
-    ids_of,
-    leaves_of,
-    name_of,
-    path_of_table,
-    place_of,
-    relations_of,
-)
+from sparklineage_observer.relations import ids_of, leaves_of, name_of, place_of, relations_of
 
 _MORE = re.compile(r"\.\.\. (\d+) more fields")
 _JVM = re.compile(r',"jvmId":"[^"]*"')
@@ -446,8 +439,8 @@ def _created(resolved):
     :param resolved: Spark's ``ResolvedIdentifier`` of the table
     """
     catalog, name = resolved.catalog(), resolved.identifier()
-    path = first_answer(catalog, lambda c: path_of_table(c.loadTable(name)))
-    return path or "", f"{catalog.name()}.{name.toString()}"
+    place = first_answer(catalog, lambda c: place_of(c.loadTable(name)))
+    return place[0] if place else "", f"{catalog.name()}.{name.toString()}"
 
 
 def _made(identifier, session):

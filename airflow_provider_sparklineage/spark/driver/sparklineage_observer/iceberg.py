@@ -46,9 +46,9 @@ def at_branch(name, branch):
     :param name: the name or the path of the table; a missing one is "" or None, and stays so
     :param branch: the name of the branch; None or ``main`` for the table's own state
     """
-    return (
-        name if not name or branch in (None, "main") else f"{name}.branch_{quote(branch, safe='')}"
-    )
+    if not name or branch in (None, "main"):
+        return name
+    return f"{name}.branch_{quote(branch, safe='')}"
 
 
 def scan(read, node, budget):

@@ -126,9 +126,9 @@ def parts_of(plan, identity, is_about_tables=bool):
     if _CUT.search(text):
         text = _ANYTHING
     is_write = bool(_WRITES.search(text))
-    has_rows = not _READS.search(text) and _ROWS.search(text) and is_about_tables(is_write)
-    if _READS.search(text) or is_write or has_rows:
-        _Walk(found, identity, text, has_rows=bool(has_rows)).collect(plan)
+    is_read = bool(_READS.search(text) or (_ROWS.search(text) and is_about_tables(is_write)))
+    if is_read or is_write:
+        _Walk(found, identity, text, is_read=is_read, is_write=is_write).collect(plan)
     for parts in found:
         parts.has_cache = _CACHE in text
         are_alone = sum(not scan.is_unread for scan in parts.scans) == 1
@@ -146,10 +146,11 @@ class _Walk:
         multi-insert, the parts of its second and each later command are appended to the list
     :param identity: Java's ``System.identityHashCode``, which distinguishes nodes
     :param text: the plan's text
-    :param has_rows: whether leaves with rows in place of a scan are needed
+    :param is_read: whether the plan has scans, or may have rows in place of scans
+    :param is_write: whether the plan may have a write
     """
 
-    def __init__(self, found, identity, text, has_rows):
+    def __init__(self, found, identity, text, is_read, is_write):
         self._all = found
         self._found = found[0]
         self._identity = identity
@@ -157,11 +158,10 @@ class _Walk:
         self._has_subqueries = "ubquery" in text
         self._has_feeds = CHANGE_FEED in text
         self._has_empty = bool(_EMPTY.search(text))
-        self._has_unions = "Union" in text and bool(_WRITES.search(text))
+        self._has_unions = "Union" in text and is_write
         self._has_limits_or_udfs = bool(_LIMIT.search(text)) or _UDF in text
         # If a plan only writes, and reads nothing, its leaves are not needed.
-        has_scans = bool(_READS.search(text))
-        self._has_leaves = has_scans or has_rows or _UDF in text or not _WRITES.search(text)
+        self._has_leaves = is_read or _UDF in text
 
     def collect(self, plan, depth=0, is_limited=False, kind=None):
         if depth > _MAX_DEPTH or self._is_seen(plan):

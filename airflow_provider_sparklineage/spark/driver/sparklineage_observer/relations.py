@@ -99,18 +99,10 @@ def place_of(table):
     """
     if class_name(table) == "RowLevelOperationTable":
         table = table.table()
-    # Delta asks a session for the name, and the job may have stopped its session.
-    return path_of_table(table), first_answer(table, lambda t: t.name())
-
-
-def path_of_table(table):
-    """Give the path of a DataSource V2 table; "" if it has none.
-
-    :param table: Spark's table, a Java object
-    """
     # The first works for Iceberg, the second for Delta.
     path = first_answer(table, lambda t: t.table().location(), lambda t: t.path().toString())
-    return str(path or "")
+    # Delta asks a session for the name, and the job may have stopped its session.
+    return str(path or ""), first_answer(table, lambda t: t.name())
 
 
 def name_of(table):
