@@ -224,6 +224,13 @@ def test_a_write_of_what_was_answered_from_statistics_has_the_rows(plans, is_abo
     assert [kind for kind, _ in parts.v2_writes] == ["AppendDataExec"]
 
 
+def test_the_rows_of_a_write_are_left_out_where_nobody_asks_what_it_is_about(plans):
+    plan = Node("AppendDataExec", f"AppendData t\n+- {ROWS}", Node("LocalTableScanExec", ROWS))
+    [parts] = plans.parts_of(plan, id)
+    assert parts.rows == []
+    assert [kind for kind, _ in parts.v2_writes] == ["AppendDataExec"]
+
+
 def test_a_limit_anywhere_in_a_plan_is_looked_for_in_each_plan_of_it(plans):
     limited = Node("CollectLimitExec", f"CollectLimit 3\n+- {FILES}", scan())
     stage = Node("ShuffleQueryStageExec", "", plan=limited)

@@ -101,7 +101,7 @@ class PlanParts:
         return any(parts)
 
 
-def parts_of(plan, identity, is_about_tables=bool):
+def parts_of(plan, identity, is_about_tables=lambda _: False):
     """Collect the parts of a physical plan.
 
     The plan of a multi-insert (``FROM … INSERT … INSERT …``) is a union of commands. Each of these
@@ -112,7 +112,7 @@ def parts_of(plan, identity, is_about_tables=bool):
     :param is_about_tables: a function that tells whether the query names tables that it reads; it
         is given whether the query is a write, which names its target first. It is called only if
         all leaves have rows in place of scans: if the query names tables, Spark may have answered
-        it from a table's statistics.
+        it from a table's statistics. Without the function, such rows are not collected.
     :return: a list of :class:`PlanParts`: one for each command of a multi-insert, otherwise one
     """
     found = [PlanParts()]
