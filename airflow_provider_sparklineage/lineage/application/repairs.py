@@ -254,7 +254,7 @@ def _without_delta_logs(actions: Sequence[Action]) -> list[Action]:
 
 
 def _is_delta_log(dataset: ActionDataset) -> bool:
-    return dataset.name.name.endswith("/_delta_log")
+    return "_delta_log" in dataset.name.name.split("/")  # a log of one file has the file's name
 
 
 def _without_listings(actions: Sequence[Action]) -> list[Action]:

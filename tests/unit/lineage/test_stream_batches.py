@@ -96,6 +96,7 @@ def test_the_log_of_a_delta_table_is_no_dataset():
     actions = (
         reported(1, 2, ["changes/_delta_log"], ["changes/_delta_log"]),
         reported(2, 3, ["changes", "changes/_delta_log"], ["mirror"]),
+        reported(2, 3, ["changes/_delta_log/00000000000000000000.json"]),
         reported(3, 4),
         reported(4, 5, ["my_delta_log"]),
     )
