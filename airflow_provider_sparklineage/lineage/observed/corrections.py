@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -29,6 +31,7 @@ from airflow_provider_sparklineage.model.partitioning import Partition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+    from datetime import datetime
 
     from airflow_provider_sparklineage.lineage.application.accesses import (
         Access,
@@ -36,7 +39,11 @@ if TYPE_CHECKING:
         Span,
     )
     from airflow_provider_sparklineage.lineage.application.accumulation import Action
-    from airflow_provider_sparklineage.lineage.observed.binding import ObservedQuery, ObservedRead
+    from airflow_provider_sparklineage.lineage.observed.binding import (
+        ObservedQuery,
+        ObservedRead,
+        ObservedWrite,
+    )
     from airflow_provider_sparklineage.lineage.observed.places import DatasetIndex
     from airflow_provider_sparklineage.spark.capture.observations import ReadRecord
 
@@ -275,6 +282,49 @@ def _has_overlap(writes: _Timelines, name: _Written, span: Span) -> bool:
     return any(overlap(span, of_write) for of_write in found)
 
 
+def with_replaced_writes(seen: Observed) -> Observed:
+    """Give a write of which no file was left the partitions of the write that replaced its files.
+
+    The observer looks for the files of a write after it. By then a later write of the application
+    may have replaced all of them. If that write replaced only the partitions that it wrote, then it
+    wrote all partitions of the earlier one. A write of a catalog table stays unknown: its
+    partitions may have locations that were not listed. So does one that may have been read before
+    it was replaced.
+    """
+    replacing: dict[str, list[ObservedWrite]] = defaultdict(list)
+    for write in (write for query in seen.queries for write in query.writes):
+        replaces = any(one.replaced and not one.owned.full for one in write.accesses)
+        if write.record.how == "exact" and replaces:
+            insort(replacing[write.record.path], write, key=_start)
+    accesses = (one for query in seen.queries for read in query.reads for one in read.accesses)
+    spans = ((one.dataset, (one.started, one.ended or one.started)) for one in accesses)
+    reads: _Timelines = timelines((dataset, span, span) for dataset, span in spans)
+
+    def found(write: ObservedWrite) -> ObservedWrite:
+        record, later = write.record, replacing.get(write.record.path, ())
+        if record.how != "unknown" or record.cut or record.table is not None or not record.parts:
+            return write
+        begun, ended = write.span
+        if (place := bisect_left(later, ended, key=_start)) == len(later):
+            return write
+        next_ = later[place]
+        until = begun, next_.span[1]
+        is_read = any(_has_overlap(reads, access.dataset, until) for access in next_.accesses)
+        if is_read or next_.record.parts < record.parts:
+            return write
+        replaced = (access._replace(started=begun, ended=ended) for access in next_.accesses)
+        return write._replace(accesses=tuple(replaced))
+
+    if not replacing:
+        return seen
+    queries = (replace(q, writes=tuple(map(found, q.writes))) for q in seen.queries)
+    return seen._replace(queries=tuple(queries))
+
+
+def _start(write: ObservedWrite) -> datetime:
+    return write.span[0]
+
+
 # --- inferred files -------------------------------------------------------------------------------
 
 
@@ -432,6 +482,7 @@ CORRECTIONS: tuple[Callable[[Observed], Observed], ...] = (
     with_true_datasets,
     with_failed_writes,
     without_skipped_writes,
+    with_replaced_writes,
     with_starts,
     with_unreported_actions,
     without_inferred_files,

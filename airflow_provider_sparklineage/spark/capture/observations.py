@@ -113,6 +113,8 @@ class WriteRecord(msgspec.Struct, frozen=True):
     """Partitions that also hold files of other writers; None if the observer did not look."""
     skipped: bool = False
     """Whether nothing was written, because the target existed already."""
+    parts: int = msgspec.field(default=0, name="numParts")
+    """The number of partitions that a write of files wrote, as Spark counts them."""
     operation: str = ""
     """The operation of a commit of Delta, or the procedure of Iceberg that moved a table."""
     branch: str = ""

@@ -687,3 +687,63 @@ def test_a_file_that_was_looked_at_for_columns_is_no_input(reads, inputs):
     done = without_inferred_files(Observed.of(application, records)).application
     found = sorted({d.name.name for a in done.actions for d in a.inputs})
     assert " ".join(n.removeprefix("/lake/") for n in found) == inputs
+
+
+# --- writes that were replaced before the observer looked -----------------------------------------
+
+
+def days_written(days, **more):
+    dimensions = [{"field": "dt", "transform": "identity", "type": "string"}]
+    layout = {"base": "file:/lake/out", "dimensions": dimensions, "partitions": [[d] for d in days]}
+    parts = {"layouts": [layout], "numParts": len(days)}
+    return put("file:/lake/out", "dynamic", **(parts | more))
+
+
+def days_found(*records):
+    """Give the days of each write, or None if they are not known."""
+    application = SparkApplication("run", "ns", "app", (reported(0, 9, outputs=["out"]),))
+    seen = corrected(Observed.of(application, decoded(records)))
+    partitions = [a.scope.partitions for q in seen.queries for w in q.writes for a in w.accesses]
+    return [p and sorted(day for one in p for _, day in one.values) for p in partitions]
+
+
+OVERWRITTEN = days_written([], how="unknown", numParts=1)
+
+
+def test_a_write_of_which_nothing_is_left_has_the_partitions_of_the_write_that_replaced_it():
+    first = query(1, 2, "events", writes=[OVERWRITTEN])
+    second = query(3, 4, "more", writes=[days_written(["1", "2"])])
+    assert days_found(first, second) == [["1", "2"], ["1", "2"]]
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        pytest.param({"numParts": 3}, {}, id="too few were replaced"),
+        pytest.param({"cut": "not looked for"}, {}, id="it was not looked for"),
+        pytest.param({"table": "db.out"}, {}, id="a table of a catalog"),
+        pytest.param({"path": "file:/lake/other"}, {}, id="another folder"),
+        pytest.param({}, {"how": "listing"}, id="the later write is not certain"),
+        pytest.param({}, {"mode": "append"}, id="the later write replaced nothing"),
+        pytest.param({}, {"mode": "whole"}, id="the later write emptied all others, too"),
+    ],
+)
+def test_else_its_partitions_stay_unknown(first, second):
+    records = [
+        query(1, 2, "events", writes=[OVERWRITTEN | first]),
+        query(3, 4, "more", writes=[days_written(["1", "2"]) | second]),
+    ]
+    assert days_found(*records)[0] is None
+
+
+def test_nor_is_it_known_which_of_them_were_read_in_between():
+    first = query(1, 2, "events", writes=[OVERWRITTEN])
+    between = query(2.2, 2.4, "out")
+    second = query(3, 4, "more", writes=[days_written(["1", "2"])])
+    assert days_found(first, between, second)[0] is None
+
+
+def test_a_write_replaces_no_later_one():
+    first = query(1, 2, "more", writes=[days_written(["1", "2"])])
+    second = query(3, 4, "events", writes=[OVERWRITTEN])
+    assert days_found(first, second) == [["1", "2"], None]

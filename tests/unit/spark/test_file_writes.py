@@ -192,6 +192,37 @@ def test_a_folder_that_is_deleted_meanwhile_has_nothing_in_it(number):
     assert (write["how"], len(found), ["001"] in found) == ("listing", number - 1, False)
 
 
+def found_late(lake, *writes):
+    """Look for writes one after the other, once all of them are done; their partitions."""
+    from sparklineage_observer.file_writes import FileWrites
+    from sparklineage_observer.records import Budget, Limits
+
+    known = FileWrites(lake, None)
+    for began, write in writes:
+        known._find(write, write["layouts"][0], began, Budget(Limits()))
+    return [(write["how"], write["layouts"][0]["partitions"]) for _, write in writes]
+
+
+@pytest.mark.parametrize(
+    ("parts", "found"), [(1, ("unknown", [])), (2, ("exact", [["1"], ["2"]]))], ids=["less", "same"]
+)
+def test_a_write_that_was_overwritten_before_anybody_looked_is_not_a_larger_one(parts, found):
+    """Or the files of the later write would be taken for those of the earlier one."""
+    lake = Lake({file_in("p=1"): NOW, file_in("p=2"): NOW})
+    first, second = (write_of(parts=n, mode="dynamic") for n in (parts, 2))
+    late = found_late(lake, (NOW - 500, first), (NOW - 1, second))
+    assert late == [found, ("exact", [["1"], ["2"]])]
+
+
+def test_of_a_write_that_was_overwritten_in_part_the_rest_is_found():
+    lake = Lake({file_in("p=1", OLDER): NOW - 400, file_in("p=2"): NOW, file_in("p=3"): NOW})
+    first, second = write_of(parts=2, mode="dynamic"), write_of(parts=2, mode="dynamic")
+    second["numOutputBytes"] = 6
+    first["numOutputBytes"] = 5
+    late = found_late(lake, (NOW - 500, first), (NOW - 1, second))
+    assert late == [("listing", [["1"]]), ("exact", [["2"], ["3"]])]
+
+
 def test_what_must_not_be_listed_is_an_error():
     lake = Lake({file_in("p=1"): NOW})
 

@@ -5,7 +5,8 @@ bytes and partitions. But the names of all files of one write job have the same 
 (``part-00000-<uuid>…``). So the table's folders are listed, the newest first, until the files with
 one new UUID have exactly the numbers of the command. Then the folders of these files are the
 partitions that the command wrote (``exact``). If no UUID has these numbers, the folders of all new
-files are given (``listing``); if there are no new files, no partition is known (``unknown``).
+files are given, without those of a UUID with more files than the command wrote (``listing``); if
+there are no new files, no partition is known (``unknown``).
 """
 
 import re
@@ -224,14 +225,19 @@ class FileWrites:
             raise records.OverBudgetError(message)
         groups, others = self._groups(write, layout["base"], columns, started_ms, budget)
         own = self._own.setdefault(layout["base"], {})
-        matched = [u for u, g in groups.items() if u not in own and _fits(g, write)]
+        # A later write may have been found for an earlier one of equal size, if the files of the
+        # earlier one were gone when they were looked for.
+        matched = [u for u, g in groups.items() if u not in own and _fits(g, write)] or [
+            u for u, g in groups.items() if g.modified >= started_ms and _fits(g, write)
+        ]
         if len(matched) == 1 or len({frozenset(groups[u].parts) for u in matched}) == 1:
             write["how"] = "exact"
         else:
-            # Either no group fits, and all new files count; or several groups fit, because several
-            # writes of equal size ran at the same time, and the files of all these groups count.
+            # Either no group fits, and all new files count that can be of this write; or several
+            # groups fit, because several writes of equal size ran at the same time, and the files
+            # of all these groups count.
             new = [u for u, g in groups.items() if u not in own and g.modified >= started_ms]
-            matched = matched or new
+            matched = matched or [u for u in new if _may_be_left_of(groups[u], write)]
             if layout["partitions"] and not matched:
                 return  # the partition has a location of its own, outside the base
             write["how"] = "listing" if matched else "unknown"
@@ -361,6 +367,19 @@ def _fits(group, write):
         and group.bytes == write.get("numOutputBytes")
         # Hive does not count the one partition of a write whose values are all static.
         and len(group.parts) == (write.get("numParts") or 1)
+    )
+
+
+def _may_be_left_of(group, write):
+    """Whether the files can be those of a write, of which others were deleted or replaced since.
+
+    Then they are not more than Spark counted for the write.
+    """
+    parts = len(group.parts)
+    return (
+        group.files <= write.get("numFiles", group.files)
+        and group.bytes <= write.get("numOutputBytes", group.bytes)
+        and parts <= max(write.get("numParts", parts), 1)
     )
 
 
