@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 APPLICATION = record_events.APPLICATIONS / "truth_jobs.py"
 OUTCOMES = ("right", "declared", "false", "silent")
-TOGETHER = 50
+TOGETHER = 25
 """The most jobs in one application, which has to end within the time limit of a submission."""
 
 

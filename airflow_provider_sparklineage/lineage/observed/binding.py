@@ -48,6 +48,7 @@ from airflow_provider_sparklineage.spark.capture.observations import Layout, mil
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
     from datetime import datetime
 
     from airflow_provider_sparklineage.lineage.application.accesses import Span
@@ -269,16 +270,47 @@ class QueriedActions:
 
         :return: None if no action or several actions fit, or if the query's duration is not known
         """
-        if not record.duration:
-            return None
+        found = self._during(record)
+        return found[0][1] if len(found) == 1 else None
+
+    def _during(self, record: ObservationRecord) -> list[tuple[int, Action]]:
+        """Give the actions that :meth:`of` chooses from, each with its start in ms."""
         found: list[tuple[int, Action]] = []
+        if not record.duration:
+            return found
         for length in _nearly(record.duration):
             latest = min(record.started, record.ended - length) + _PRECISION_MS
             found += _between(self._by_length.get(length, []), record.started - length, latest)
         if not found:
             for ended in _nearly(record.ended):
                 found += _between(self._by_end.get(ended, []), record.started, ended)
-        return found[0][1] if len(found) == 1 else None
+        return found
+
+    def take(self, record: ObservationRecord, datasets: AbstractSet[DatasetName]) -> Action | None:
+        """Find the action of a query that ran some time after its plan was made, and forget it.
+
+        Spark makes the plan of a frame once: for ``explain``, for the first of several ``collect``,
+        or for the levels of a recursion. The query ran between that time and the time when the
+        observer saw its end. Its action is the first that read one of the datasets and took as
+        long, or of which only the end was reported.
+
+        :param datasets: the datasets that the query read
+        :return: None if no action fits, or if :meth:`of` has found some
+        """
+        if not datasets or not record.duration or self._during(record):
+            return None
+        first, last = record.planned or record.started, record.seen or record.ended
+        for length in (*_nearly(record.duration), 0):
+            actions = self._by_length.get(length, [])
+            since = first - _PRECISION_MS + record.duration - length
+            until = last - length + _PRECISION_MS
+            begin = bisect_left(actions, since, key=itemgetter(0))
+            for place in range(begin, bisect_right(actions, until, key=itemgetter(0))):
+                _, action = actions[place]
+                if any(dataset.name in datasets for dataset in action.inputs):
+                    del actions[place]
+                    return action
+        return None
 
 
 def _nearly(number: int) -> range:
@@ -382,10 +414,17 @@ def bind(
         work(1)
         index.name(path, table)
     binding = _Binding(index, FolderPartitions(index.locator, work))
+    actions = list(actions)
     queried, queries = QueriedActions(actions), []
     for record in records:
         allowance.check(Stage.OBSERVATIONS)
         queries.append(binding.query(record, queried.of(record)))
+    taken = {query.action.run_id for query in queries if query.action is not None}
+    left = QueriedActions(action for action in actions if action.run_id not in taken)
+    for number, query in enumerate(queries):
+        allowance.check(Stage.OBSERVATIONS)
+        if query.action is None and (action := left.take(query.record, query.inputs.keys())):
+            queries[number] = binding.query(query.record, action, is_elsewhere=True)
     return tuple(queries)
 
 
@@ -442,14 +481,18 @@ class _Binding:
         self._index = index
         self._folders = folders
 
-    def query(self, record: ObservationRecord, action: Action | None) -> ObservedQuery:
+    def query(
+        self, record: ObservationRecord, action: Action | None, *, is_elsewhere: bool = False
+    ) -> ObservedQuery:
         """Bind one record to its datasets.
 
         :param action: the listener's action of the query; None if it is not certain
+        :param is_elsewhere: whether the query ran when its action did, and not at its own time
         :raise SpentError: if there is no time left
         """
         ended = milliseconds(action.ended) if action and action.ended else record.ended
-        span = timestamp(record.started), timestamp(ended)
+        started = ended - record.duration if is_elsewhere else record.started
+        span = timestamp(started), timestamp(ended)
         command = None
         if record.command is not None:
             target, relations = record.command.target, record.command.relations

@@ -195,6 +195,10 @@ class ObservationRecord(msgspec.Struct, frozen=True):
     ended: int = 0
     duration: int = 0
     """The duration of the query's execution in ms, as Spark reports it; 0 if it is not known."""
+    planned: int = 0
+    """When Spark began to optimise the plan, if that was before ``started``; otherwise 0."""
+    seen: int = 0
+    """When the observer saw that the query had ended, if that was after ``ended``; otherwise 0."""
     failed: bool = False
     reads: list[ReadRecord] = []
     writes: list[WriteRecord] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -217,6 +218,19 @@ class Collected(Job):
         rows = lake.read("events").where(f"dt = '{SECOND}'").collect()
         frame = lake.spark.createDataFrame([(row.id,) for row in rows], "id long")
         lake.write(frame, "out")
+
+
+class CollectedAgain(Job):
+    """A frame that was explained is collected later, and once more: Spark plans it only once."""
+
+    reads = {"events": [FIRST]}
+
+    def run(self, lake: Lake) -> None:
+        frame = lake.read("events").where(f"dt = '{FIRST}'")
+        frame.explain()
+        for _ in range(2):
+            time.sleep(1)
+            frame.collect()
 
 
 class CountedOnly(Job):

@@ -49,6 +49,20 @@ class CachedThenOverwritten(Job):
         lake.write(kept, "out", "dt")
 
 
+class CachedAndCollectedAgain(Job):
+    """A cached frame is collected twice: the second time nothing of the table is read."""
+
+    reads = {"events": [SECOND]}
+    writes = {"out": "all"}
+    columns = {"out": {"user": {"events.user"}}}
+
+    def run(self, lake: Lake) -> None:
+        kept = lake.read("events").where(f"dt = '{SECOND}'").cache()
+        kept.collect()
+        kept.collect()
+        lake.write(kept.select("user"), "out")
+
+
 class Checkpoints(Job):
     """A checkpoint of a join of a checkpoint with itself is aggregated."""
 

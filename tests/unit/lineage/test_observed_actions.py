@@ -747,3 +747,52 @@ def test_a_write_replaces_no_later_one():
     first = query(1, 2, "more", writes=[days_written(["1", "2"])])
     second = query(3, 4, "events", writes=[OVERWRITTEN])
     assert days_found(first, second) == [["1", "2"], None]
+
+
+# --- queries that ran some time after their plan was made -----------------------------------------
+
+
+def ran(*records, actions):
+    """Give the time of each query in seconds, and the numbers of the actions that cover them."""
+    application = SparkApplication("run", "ns", "app", tuple(actions))
+    seen = corrected(Observed.of(application, decoded(records)))
+    spans = [tuple((t - EPOCH).total_seconds() for t in q.span) for q in seen.queries]
+    return spans, of(seen.application)
+
+
+def planned(record, duration, *, at=None, seen=None):
+    """Add to a record how long its query took, when its plan was made, and when it was seen."""
+    times = {"duration": duration, "planned": at, "seen": seen}
+    return record | {key: round(t * 1000) for key, t in times.items() if t is not None}
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        pytest.param(reported(20, 22, ["a"]), id="that took as long"),
+        pytest.param(reported(22, 22, ["a"]), id="of which only the end is reported"),
+    ],
+)
+def test_a_query_of_a_frame_that_was_explained_before_ran_when_its_action_did(action):
+    record = planned(query(1, 3, "a"), 2, seen=22.3)
+    assert ran(record, actions=[action]) == ([(20, 22)], [])
+
+
+def test_each_query_of_a_frame_has_an_action_of_its_own():
+    first = planned(query(1, 3, "a"), 2, seen=3.1)
+    second = planned(query(21, 23, "a"), 2, at=1)
+    actions = [reported(1, 3, ["a"]), reported(10, 12, ["a"])]
+    assert ran(first, second, actions=actions) == ([(1, 3), (10, 12)], [])
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        pytest.param(reported(20, 22, ["b"]), id="reads another dataset"),
+        pytest.param(reported(20, 22.5, ["a"]), id="took longer"),
+        pytest.param(reported(30, 32, ["a"]), id="came after the query was seen"),
+    ],
+)
+def test_an_action_that_cannot_be_of_the_query_is_left_alone(action):
+    record = planned(query(1, 3, "a"), 2, seen=22.3)
+    assert ran(record, actions=[action])[0] == [(1, 3)]

@@ -1,5 +1,6 @@
 """What is looked for in a physical plan, by its text; the driver's JVM is doubled."""
 
+import json
 from types import SimpleNamespace
 
 import pytest
@@ -254,6 +255,29 @@ def test_a_query_without_data_costs_three_calls(plans, tmp_path):
     observer.finished("collect", execution, 1)
     assert (execution.asked, plan.asked) == (["id", "executedPlan"], ["toString"])
     assert not file.exists()
+
+
+def test_a_frame_that_is_collected_again_is_looked_at_again(plans, tmp_path, monkeypatch):
+    """A cloned session reports a query once more, with the same duration."""
+    from sparklineage_observer import scans
+    from sparklineage_observer.observer import Observer
+
+    def observe(kind, _node, _classes, _budget, is_again):
+        return {"node": kind, "not_data": True, "again": is_again}
+
+    monkeypatch.setattr(scans, "observe", observe)
+    observer = Observer(str(tmp_path / "observations.ndjson"), "tag")
+    observer.classes = SimpleNamespace(identity=id)
+    phases = "Map(optimization -> PhaseSummary(1000, 1010))"
+    tracker = Node("QueryPlanningTracker", "", phases=Node("Map", phases))
+    plan = Node("WholeStageCodegenExec", FILES, scan())
+    execution = Node("QueryExecution", "", id=1, executedPlan=plan, tracker=tracker)
+    for milliseconds in (70, 70, 90):
+        observer.finished("collect", execution, milliseconds * 1_000_000)
+    first, second = map(json.loads, (tmp_path / "observations.ndjson").read_text().splitlines())
+    assert (first["started"], first["ended"], first["seen"] > 1070) == (1000, 1070, True)
+    assert (second["planned"], second["ended"] - second["started"]) == (1000, 90)
+    assert [read["again"] for one in (first, second) for read in one["reads"]] == [False, True]
 
 
 def test_the_metrics_of_a_plan_are_read_in_one_call(plans):

@@ -64,7 +64,7 @@ class Observer:
         self.limits = records.Limits(limits)
         self._records = records.Records(file, self.limits)
         self._tag = tag
-        self._seen = set()
+        self._seen = {}
         self._lock = threading.Lock()  # listeners of several sessions share this
         self._spent = 0.0
         self._over = False
@@ -138,13 +138,17 @@ class Observer:
         """
 
         def look():
-            # A cloned session inherits its listeners, so a query may come more than once.
-            key = (execution.id(), function)
-            if key in self._seen:
+            # A cloned session inherits its listeners, so a query may come more than once. A frame
+            # that is collected again has the same QueryExecution.
+            query = execution.id()
+            runs = self._seen.setdefault(query, set())
+            run = (function, duration_ns)
+            if run in runs:
                 return []
-            self._seen.add(key)
+            is_planned = bool(runs)
+            runs.add(run)
             self._queries += 1
-            return self._records_of(*key, execution, duration_ns, exception)
+            return self._records_of(query, *run, execution, exception, is_planned)
 
         self.observe("query", look)
 
@@ -192,8 +196,11 @@ class Observer:
         if put_back:
             self._records.write({"kind": "clock", "put_back": put_back})
 
-    def _records_of(self, query, function, execution, duration_ns, exception):
-        """Give the records of a query: one for each command of a multi-insert, otherwise one."""
+    def _records_of(self, query, function, duration_ns, execution, exception, is_planned):
+        """Give the records of a query: one for each command of a multi-insert, otherwise one.
+
+        is_planned: whether Spark had made the plan for an earlier query, which had the same plan.
+        """
         ended = int(time.time() * 1000)
         budget = self.budget()
         try:
@@ -212,10 +219,13 @@ class Observer:
         if not each:
             return []
         phase = _PHASE.search(execution.tracker().phases().toString())
-        begun = int(phase.group(1)) if phase else None
-        times = (begun, ended, duration_ns // 1000000)
+        planned = int(phase.group(1)) if phase else None
+        begun = None if is_planned else planned
+        times = (begun, ended, duration_ns // 1000000, planned)
         found = []
         for parts in each:
+            for scan in parts.scans:
+                scan.is_again = is_planned
             record = records.query_record(query, function, *times)
             if exception is not None:
                 record["failed"] = True
@@ -257,7 +267,7 @@ class Observer:
         if scan.is_unread:
             read = scans.unread(scan.kind, scan.node)
         else:
-            read = scans.observe(scan.kind, scan.node, self.classes, budget)
+            read = scans.observe(scan.kind, scan.node, self.classes, budget, scan.is_again)
         if read is None:
             return
         if "maintenance" in read:

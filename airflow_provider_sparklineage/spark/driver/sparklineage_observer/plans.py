@@ -58,7 +58,8 @@ class Scan:
     kind: the class name of the scan's node; node: the node, a Java object; filters: the SQL of the
     predicates that a V2 scan did not take over from Spark; is_limited: whether the query may have
     ended before the whole scan was read; is_alone: whether the plan has no other scan; is_unread:
-    whether an adaptive plan left the scan out before it began.
+    whether an adaptive plan left the scan out before it began; is_again: whether an earlier query
+    ran the same plan.
     """
 
     def __init__(self, kind, node, filters=(), is_limited=False, is_unread=False):
@@ -68,6 +69,7 @@ class Scan:
         self.is_limited = is_limited
         self.is_alone = True
         self.is_unread = is_unread
+        self.is_again = False
 
 
 class PlanParts:

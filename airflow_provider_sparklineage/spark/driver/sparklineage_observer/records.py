@@ -205,14 +205,19 @@ class Budget:
 _SLOW_S = 1.0
 
 
-def query_record(query, function, started, ended, duration=0):
+def query_record(query, function, started, ended, duration=0, planned=None):
     """Make the record of a query, to which its reads and writes can be added; times are in ms.
 
     query: the id of the query's QueryExecution; function: Spark's name of the action, such as
     ``command`` or ``collect``; started: the time when Spark began to optimise the query, or None if
     it is not known; ended: a time at which the query had ended; duration: the query's duration, or
-    0 if it is not known.
+    0 if it is not known; planned: the time when Spark began to optimise the plan, which may have
+    been for an earlier query or for ``explain``.
+
+    The record's ``ended`` is the most likely one. The query ran between ``planned`` and ``seen``,
+    where the record has these.
     """
+    seen = ended
     if started is None:
         started = ended - duration
     if duration:
@@ -229,6 +234,10 @@ def query_record(query, function, started, ended, duration=0):
     }
     if duration:
         record["duration"] = duration
+    if planned is not None and planned < started:
+        record["planned"] = planned
+    if seen > ended:
+        record["seen"] = seen
     return record
 
 

@@ -35,7 +35,7 @@ _MAX_ODD = 1000  # partitions that are read value by value, with some ten calls 
 _EPOCH = datetime.date(1970, 1, 1)
 
 
-def observe(kind, scan, classes, budget):
+def observe(kind, scan, classes, budget, is_again=False):
     """Describe a scan and the partitions that it selected.
 
     If a limit was reached, the partitions are left out, and ``cut`` names the limit.
@@ -44,13 +44,15 @@ def observe(kind, scan, classes, budget):
     :param scan: the node, a Java object
     :param classes: the driver's :class:`.jvm.Classes`
     :param budget: the query's limits of time and number, a :class:`.records.Budget`
+    :param is_again: whether an earlier query ran the same plan. Spark has reset the metrics since,
+        and does not count the files again
     :return: a dict, an entry of a record's ``reads``; None if the scan reads no data of the user.
         If it reads files in order to rewrite them, the dict has ``maintenance``, the command
     """
     read = {"node": kind}
     try:
         if kind == "FileSourceScanExec":
-            return _file_scan(read, scan, classes, budget)
+            return _file_scan(read, scan, classes, budget, is_again)
         if kind == "HiveTableScanExec":
             return _hive_scan(read, scan, budget)
         if kind == FEED_SCAN:
@@ -97,13 +99,11 @@ def _hive_dimensions(scan):
     return [dimension_of(a.name(), a.dataType().simpleString()) for a in attributes]
 
 
-def _file_scan(read, scan, classes, budget):
+def _file_scan(read, scan, classes, budget, is_again):
     relation = scan.relation()
     index = relation.location()
     kind = jvm.class_name(index)
-    known = scan.metrics()
-    read.update(jvm.metrics(known, "numPartitions", "numFiles"))
-    if kind == _DELTA_LOG or (not read.get("numFiles") and _is_unopened(known)):
+    if kind == _DELTA_LOG or (not is_again and _is_unopened(read, scan.metrics())):
         return None
     roots = [root.rstrip("/") or root for root in jvm.texts(index.rootPaths())]
     if kind == _BATCH and str(index.actionType()).lower() == "optimize":
@@ -163,14 +163,18 @@ def _feed_scan(read, scan):
     return {**read, "cut": "Delta reads the change data feed of a table out of Spark's sight"}
 
 
-def _is_unopened(known):
+def _is_unopened(read, known):
     """Whether a scan was planned but never run, so that Spark has not measured its files.
 
     A write that was skipped or failed has such scans. They must not be asked for their partitions,
     because Spark would then list the partitions for the first time.
 
+    :param read: the description of the scan, to which the numbers of files and partitions are added
     :param known: the scan's metrics
     """
+    read.update(jvm.metrics(known, "numPartitions", "numFiles"))
+    if read.get("numFiles"):
+        return False
     size = jvm.option(known.get("filesSize"))
     return size is not None and size.isZero()  # isZero() is false for a metric that was set to 0
 
