@@ -242,6 +242,7 @@ class ObservedQuery(Frozen, frozen=True, dict=True):
 # --- actions of queries ---------------------------------------------------------------------------
 
 _PRECISION_MS = 1  # the listener's two times are rounded, Spark's duration is not
+_MOST_DRIFT_MS = 20
 _Starts = dict[int, list[tuple[int, "Action"]]]
 """Duration or end of actions, in ms -> (start in ms since 1970, action), in the order of starts."""
 
@@ -278,11 +279,11 @@ class QueriedActions:
         found: list[tuple[int, Action]] = []
         if not record.duration:
             return found
-        for length in _nearly(record.duration):
+        for length in _nearly(record.duration, record.duration):
             latest = min(record.started, record.ended - length) + _PRECISION_MS
             found += _between(self._by_length.get(length, []), record.started - length, latest)
         if not found:
-            for ended in _nearly(record.ended):
+            for ended in _nearly(record.ended, record.duration):
                 found += _between(self._by_end.get(ended, []), record.started, ended)
         return found
 
@@ -300,7 +301,7 @@ class QueriedActions:
         if not datasets or not record.duration or self._during(record):
             return None
         first, last = record.planned or record.started, record.seen or record.ended
-        for length in (*_nearly(record.duration), 0):
+        for length in (*_nearly(record.duration, record.duration), 0):
             actions = self._by_length.get(length, [])
             since = first - _PRECISION_MS + record.duration - length
             until = last - length + _PRECISION_MS
@@ -313,8 +314,13 @@ class QueriedActions:
         return None
 
 
-def _nearly(number: int) -> range:
-    return range(number - _PRECISION_MS, number + _PRECISION_MS + 1)
+def _nearly(number: int, duration: int) -> range:
+    """Give the numbers of ms that may stand for this one, after a query of this duration.
+
+    The two clocks differ while one of them is corrected, by 1 ms in a second.
+    """
+    difference = _PRECISION_MS + min(duration // 1000, _MOST_DRIFT_MS)
+    return range(number - difference, number + difference + 1)
 
 
 def _between(

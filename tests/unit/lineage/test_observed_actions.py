@@ -249,6 +249,7 @@ FILES = put("file:/lake/t", "append", node="InsertIntoHadoopFsRelationCommand")
     ("began", "took", "hidden"),
     [
         pytest.param(10.02, 4, [(10, 13, "b", "t")], id="took as long as the action"),
+        pytest.param(10.02, 4.005, [(10, 13, "b", "t")], id="took as long by another clock"),
         pytest.param(9, 5, [(10, 13, "b", "t")], id="ended with the action"),
         pytest.param(10.02, 3.9, [(10, 13, "b", "")], id="neither"),
     ],
