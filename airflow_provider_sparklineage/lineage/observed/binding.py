@@ -425,11 +425,15 @@ def bind(
     for record in records:
         allowance.check(Stage.OBSERVATIONS)
         queries.append(binding.query(record, queried.of(record)))
+    unbound = [n for n, query in enumerate(queries) if not query.action and query.record.duration]
+    if not unbound:
+        return tuple(queries)
     taken = {query.action.run_id for query in queries if query.action is not None}
     left = QueriedActions(action for action in actions if action.run_id not in taken)
-    for number, query in enumerate(queries):
+    for number in unbound:
         allowance.check(Stage.OBSERVATIONS)
-        if query.action is None and (action := left.take(query.record, query.inputs.keys())):
+        query = queries[number]
+        if action := left.take(query.record, query.inputs.keys()):
             queries[number] = binding.query(query.record, action, is_elsewhere=True)
     return tuple(queries)
 

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
+from bisect import bisect_left
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
@@ -291,34 +291,40 @@ def with_replaced_writes(seen: Observed) -> Observed:
     partitions may have locations that were not listed. So does one that may have been read before
     it was replaced.
     """
+    writes = [write for query in seen.queries for write in query.writes]
+    if not any(map(_has_no_file_left, writes)):
+        return seen
     replacing: dict[str, list[ObservedWrite]] = defaultdict(list)
-    for write in (write for query in seen.queries for write in query.writes):
+    for write in sorted(writes, key=_start):
         replaces = any(one.replaced and not one.owned.full for one in write.accesses)
         if write.record.how == "exact" and replaces:
-            insort(replacing[write.record.path], write, key=_start)
+            replacing[write.record.path].append(write)
     accesses = (one for query in seen.queries for read in query.reads for one in read.accesses)
     spans = ((one.dataset, (one.started, one.ended or one.started)) for one in accesses)
     reads: _Timelines = timelines((dataset, span, span) for dataset, span in spans)
 
     def found(write: ObservedWrite) -> ObservedWrite:
-        record, later = write.record, replacing.get(write.record.path, ())
-        if record.how != "unknown" or record.cut or record.table is not None or not record.parts:
-            return write
         begun, ended = write.span
-        if (place := bisect_left(later, ended, key=_start)) == len(later):
+        later = replacing.get(write.record.path, ())
+        place = bisect_left(later, ended, key=_start)
+        if place == len(later) or not _has_no_file_left(write):
             return write
         next_ = later[place]
         until = begun, next_.span[1]
         is_read = any(_has_overlap(reads, access.dataset, until) for access in next_.accesses)
-        if is_read or next_.record.parts < record.parts:
+        if is_read or next_.record.parts < write.record.parts:
             return write
         replaced = (access._replace(started=begun, ended=ended) for access in next_.accesses)
         return write._replace(accesses=tuple(replaced))
 
-    if not replacing:
-        return seen
     queries = (replace(q, writes=tuple(map(found, q.writes))) for q in seen.queries)
     return seen._replace(queries=tuple(queries))
+
+
+def _has_no_file_left(write: ObservedWrite) -> bool:
+    """Whether a write by path wrote partitions, and the observer looked and found none of them."""
+    record = write.record
+    return record.how == "unknown" and not record.cut and record.table is None and record.parts > 0
 
 
 def _start(write: ObservedWrite) -> datetime:

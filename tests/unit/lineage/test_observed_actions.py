@@ -754,7 +754,7 @@ def test_a_write_replaces_no_later_one():
 
 
 def ran(*records, actions):
-    """Give the time of each query in seconds, and the numbers of the actions that cover them."""
+    """Give the time of each query in seconds, and the actions that were made of queries."""
     application = SparkApplication("run", "ns", "app", tuple(actions))
     seen = corrected(Observed.of(application, decoded(records)))
     spans = [tuple((t - EPOCH).total_seconds() for t in q.span) for q in seen.queries]

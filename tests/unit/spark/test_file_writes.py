@@ -217,7 +217,6 @@ def test_a_write_that_was_overwritten_before_anybody_looked_is_not_a_larger_one(
 def test_of_a_write_that_was_overwritten_in_part_the_rest_is_found():
     lake = Lake({file_in("p=1", OLDER): NOW - 400, file_in("p=2"): NOW, file_in("p=3"): NOW})
     first, second = write_of(parts=2, mode="dynamic"), write_of(parts=2, mode="dynamic")
-    second["numOutputBytes"] = 6
     first["numOutputBytes"] = 5
     late = found_late(lake, (NOW - 500, first), (NOW - 1, second))
     assert late == [("listing", [["1"]]), ("exact", [["2"], ["3"]])]

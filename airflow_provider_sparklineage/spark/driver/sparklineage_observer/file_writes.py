@@ -227,17 +227,18 @@ class FileWrites:
         own = self._own.setdefault(layout["base"], {})
         # A later write may have been found for an earlier one of equal size, if the files of the
         # earlier one were gone when they were looked for.
-        matched = [u for u, g in groups.items() if u not in own and _fits(g, write)] or [
-            u for u, g in groups.items() if g.modified >= started_ms and _fits(g, write)
-        ]
+        fitting = [u for u, g in groups.items() if _fits(g, write)]
+        new = [u for u, g in groups.items() if g.modified >= started_ms]
+        matched = [u for u in fitting if u not in own] or [u for u in fitting if u in new]
         if len(matched) == 1 or len({frozenset(groups[u].parts) for u in matched}) == 1:
             write["how"] = "exact"
         else:
             # Either no group fits, and all new files count that can be of this write; or several
             # groups fit, because several writes of equal size ran at the same time, and the files
             # of all these groups count.
-            new = [u for u, g in groups.items() if u not in own and g.modified >= started_ms]
-            matched = matched or [u for u in new if _may_be_left_of(groups[u], write)]
+            matched = matched or [
+                u for u in new if u not in own and _may_be_left_of(groups[u], write)
+            ]
             if layout["partitions"] and not matched:
                 return  # the partition has a location of its own, outside the base
             write["how"] = "listing" if matched else "unknown"

@@ -145,10 +145,10 @@ class Observer:
             run = (function, duration_ns)
             if run in runs:
                 return []
-            is_planned = bool(runs)
+            is_again = bool(runs)
             runs.add(run)
             self._queries += 1
-            return self._records_of(query, *run, execution, exception, is_planned)
+            return self._records_of(query, *run, execution, exception, is_again)
 
         self.observe("query", look)
 
@@ -196,10 +196,10 @@ class Observer:
         if put_back:
             self._records.write({"kind": "clock", "put_back": put_back})
 
-    def _records_of(self, query, function, duration_ns, execution, exception, is_planned):
+    def _records_of(self, query, function, duration_ns, execution, exception, is_again):
         """Give the records of a query: one for each command of a multi-insert, otherwise one.
 
-        is_planned: whether Spark had made the plan for an earlier query, which had the same plan.
+        is_again: whether an earlier query ran the same plan.
         """
         ended = int(time.time() * 1000)
         budget = self.budget()
@@ -220,12 +220,12 @@ class Observer:
             return []
         phase = _PHASE.search(execution.tracker().phases().toString())
         planned = int(phase.group(1)) if phase else None
-        begun = None if is_planned else planned
+        begun = None if is_again else planned
         times = (begun, ended, duration_ns // 1000000, planned)
         found = []
         for parts in each:
             for scan in parts.scans:
-                scan.is_again = is_planned
+                scan.is_again = is_again
             record = records.query_record(query, function, *times)
             if exception is not None:
                 record["failed"] = True

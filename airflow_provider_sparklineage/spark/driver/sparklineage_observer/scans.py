@@ -35,7 +35,7 @@ _MAX_ODD = 1000  # partitions that are read value by value, with some ten calls 
 _EPOCH = datetime.date(1970, 1, 1)
 
 
-def observe(kind, scan, classes, budget, is_again=False):
+def observe(kind, scan, classes, budget, is_again):
     """Describe a scan and the partitions that it selected.
 
     If a limit was reached, the partitions are left out, and ``cut`` names the limit.
