@@ -8,6 +8,7 @@ from collections import defaultdict
 from datetime import datetime, timedelta
 from itertools import accumulate
 from operator import itemgetter
+from statistics import median
 
 import pytest
 
@@ -97,9 +98,11 @@ def test_each_query_takes_as_long_as_its_action(work, spark):
             longer.append(took[-1] - (action["COMPLETE"] - action["START"]))
     assert len(longer) > len(actions) / 2
     if spark.line >= "4.0":
-        # The clock of the durations may differ from that of the times by 1 ms in a second.
+        # The clock of the durations may differ from that of the times by 1 ms in a second, and one
+        # of them may be corrected in between by some ms at once.
         off = [abs(one) - of / 1000 for one, of in zip(longer, took, strict=True)]
-        assert max(off) <= timedelta(milliseconds=1)
+        assert median(off) <= timedelta(milliseconds=1)
+        assert max(off) <= timedelta(milliseconds=5)
     else:
         assert min(longer) >= timedelta()
 

@@ -242,6 +242,7 @@ class ObservedQuery(Frozen, frozen=True, dict=True):
 # --- actions of queries ---------------------------------------------------------------------------
 
 _PRECISION_MS = 1  # the listener's two times are rounded, Spark's duration is not
+_CORRECTION_MS = 5  # by so much one of the two clocks may be corrected at once
 _MOST_DRIFT_MS = 20
 _Starts = dict[int, list[tuple[int, "Action"]]]
 """Duration or end of actions, in ms -> (start in ms since 1970, action), in the order of starts."""
@@ -277,14 +278,16 @@ class QueriedActions:
     def _during(self, record: ObservationRecord) -> list[tuple[int, Action]]:
         """Give the actions that :meth:`of` chooses from, each with its start in ms."""
         found: list[tuple[int, Action]] = []
-        if not record.duration:
-            return found
-        for length in _nearly(record.duration, record.duration):
-            latest = min(record.started, record.ended - length) + _PRECISION_MS
-            found += _between(self._by_length.get(length, []), record.started - length, latest)
-        if not found:
-            for ended in _nearly(record.ended, record.duration):
+        for precision in (_PRECISION_MS, _CORRECTION_MS) if record.duration else ():
+            for length in _nearly(record.duration, record.duration, precision):
+                latest = min(record.started, record.ended - length) + precision
+                found += _between(self._by_length.get(length, []), record.started - length, latest)
+            if found:
+                break
+            for ended in _nearly(record.ended, record.duration, precision):
                 found += _between(self._by_end.get(ended, []), record.started, ended)
+            if found:
+                break
         return found
 
     def take(self, record: ObservationRecord, datasets: AbstractSet[DatasetName]) -> Action | None:
@@ -314,12 +317,12 @@ class QueriedActions:
         return None
 
 
-def _nearly(number: int, duration: int) -> range:
+def _nearly(number: int, duration: int, precision: int = _PRECISION_MS) -> range:
     """Give the numbers of ms that may stand for this one, after a query of this duration.
 
     The two clocks differ while one of them is corrected, by 1 ms in a second.
     """
-    difference = _PRECISION_MS + min(duration // 1000, _MOST_DRIFT_MS)
+    difference = precision + min(duration // 1000, _MOST_DRIFT_MS)
     return range(number - difference, number + difference + 1)
 
 

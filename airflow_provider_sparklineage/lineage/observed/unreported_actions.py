@@ -248,7 +248,7 @@ class _Making:
         groups: dict[_Reads, list[ObservedQuery]] = defaultdict(list)
         for query in self._queries:
             self._allowance.work(Stage.OBSERVATIONS)
-            names = sorted(n for n in query.inputs if not known.have_read(n, query.span))
+            names = sorted(name for name in query.inputs if not known.have_read(name, query))
             if not names:
                 continue
             # A failure that the listener reported is not reported again for the uncovered reads.
@@ -382,9 +382,16 @@ class _Spans:
         self._written = timelines((d.name, span, a) for span, a in writing for d in a.outputs)
         self._every = Timeline((*span, a) for span, a in spans)
 
-    def have_read(self, name: DatasetName, span: Span) -> bool:
-        """Whether an action that overlaps a span, give or take :data:`SLACK`, read a dataset."""
-        return name in self._read and bool(self._read[name].during(*span))
+    def have_read(self, name: DatasetName, query: ObservedQuery) -> bool:
+        """Whether an action reports that a query read a dataset.
+
+        An action right before or after the query counts only if both failed, or neither did.
+        """
+        is_failed = query.record.failed
+        return name in self._read and any(
+            overlap(_span(action), query.span) or (action.state is ActionState.FAILED) is is_failed
+            for action in self._read[name].during(*query.span)
+        )
 
     def have_write(self, name: DatasetName, write: _Write) -> bool:
         """Whether an action reports the write of a dataset.

@@ -250,6 +250,7 @@ FILES = put("file:/lake/t", "append", node="InsertIntoHadoopFsRelationCommand")
     [
         pytest.param(10.02, 4, [(10, 13, "b", "t")], id="took as long as the action"),
         pytest.param(10.02, 4.005, [(10, 13, "b", "t")], id="took as long by another clock"),
+        pytest.param(10.02, 4.009, [(10, 13, "b", "t")], id="a clock was corrected meanwhile"),
         pytest.param(9, 5, [(10, 13, "b", "t")], id="ended with the action"),
         pytest.param(10.02, 3.9, [(10, 13, "b", "")], id="neither"),
     ],
@@ -419,6 +420,13 @@ def test_a_query_that_failed_has_read_what_it_read(actions, state):
     every = witnessed(actions, [query(1, 2, "rates", failed=True)]).actions
     [action] = [a for a in every if a.witness is Witness.OBSERVER]
     assert (names(action.inputs), action.state, action.label) == ("rates", state, "count")
+
+
+@pytest.mark.parametrize("is_failed", [False, True])
+def test_a_failure_right_after_an_action_that_read_the_same_is_not_that_action(is_failed):
+    record = query(2.011, 3, "a", failed=is_failed)
+    found = of(witnessed([reported(1, 2, ["a"])], [record]))
+    assert found == ([(2.011, 3, "a", "")] if is_failed else [])
 
 
 def test_a_hidden_write_that_failed_is_a_failed_action():
