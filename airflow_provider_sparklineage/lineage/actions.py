@@ -298,8 +298,10 @@ class Accumulated:
         try:
             self.ledgers.allowance.check(Stage.COLUMNS)
             last = self._last_columns.get(output.name)
-            planned = self._planned(output.name, ledger.plans(action))
-            reported = self.schemas.of_write(action, output, planned)
+            plans = ledger.plans(action)
+            planned = self._planned(output.name, [plan for plan in plans if not plan.describes])
+            describing = self._planned(output.name, [plan for plan in plans if plan.describes])
+            reported = self.schemas.of_write(action, output, planned, describing)
             reported = self._kept(reported, last and last.reported)
             if last and last.is_of(reported, provenance_of):
                 composed = last.composed
@@ -342,7 +344,7 @@ class Accumulated:
     ) -> tuple[commands.PlannedColumns, ...]:
         """Read the columns of a write from its plans; a nested command has several plans.
 
-        A plan that cannot be read is left out and reported.
+        A plan that cannot be read is left out and, unless it is for descriptions alone, reported.
 
         :param name: the dataset that was written
         """
@@ -351,6 +353,8 @@ class Accumulated:
             try:
                 found.append(commands.planned_columns(plan, self._work))
             except commands.UnreadablePlanError as error:
+                if plan.describes:
+                    continue
                 code = DegradationCode.COLUMN_INCOMPLETE
                 self.degradations.append(Degradation(code, str(error), name))
         return tuple(found)

@@ -30,6 +30,7 @@ from __future__ import annotations
 
 import re
 from functools import cache, lru_cache
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -360,10 +361,12 @@ class ReportedColumns:
         action: Action,
         output: ActionDataset,
         planned: Collection[PlannedColumns] = (),
+        describing: Collection[PlannedColumns] = (),
     ) -> ColumnLineage:
         """Give the column lineage of an action's write of one of its outputs.
 
         :param planned: the columns, as each of Spark's own plans of the write shows them
+        :param describing: the same, by plans of which only the descriptions count
         :raise UnreadableColumnsError: if the output's ``columnLineage`` facet cannot be read
         :raise SpentError: if there is no time left, or the facet did not fit into memory
         """
@@ -382,6 +385,8 @@ class ReportedColumns:
             )
             raise UnreadableColumnsError(msg) from error
         found = corrected(reported, planned) if planned else reported
+        for plan in describing:
+            found = described(found, plan)
         real = metadata_columns_removed(found, self._has_column)
         return unsure_identities(real, is_database)
 
@@ -455,6 +460,24 @@ def corrected(reported: ColumnLineage, planned: Collection[PlannedColumns]) -> C
     )
 
 
+def described(lineage: ColumnLineage, plan: PlannedColumns) -> ColumnLineage:
+    """Describe the listener's column lineage by a plan, if the listener has described nothing.
+
+    A column that has the same sources in both has the transformations of the plan: the listener
+    takes what Spark does with partition columns (``empty2null``) for a TRANSFORMATION.
+    """
+    if any(t.description for edges in lineage.fields.values() for t in chain(*edges.values())):
+        return lineage
+    ours, incomplete = plan.lineage.fields, plan.incomplete
+    fields = {
+        name: ours[name]
+        if name not in incomplete and ours.get(name, {}).keys() == edges.keys()
+        else _described_edges(edges, ours.get(name, {}))
+        for name, edges in lineage.fields.items()
+    }
+    return ColumnLineage(fields, _described_edges(lineage.dataset, plan.lineage.dataset))
+
+
 def _corrected_edges(theirs: Edges, ours: Edges, *, decides: bool) -> Edges:
     """Give the edges of the plans with the listener's descriptions.
 
@@ -462,29 +485,33 @@ def _corrected_edges(theirs: Edges, ours: Edges, *, decides: bool) -> Edges:
     :param ours: the edges of the plans
     :param decides: whether only the edges of the plans count; if not, the listener's are added
     """
-    found = {
-        column: tuple(
-            dict.fromkeys(
-                same for t in ts for same in _with_descriptions(t, theirs.get(column, ()))
-            )
-        )
-        for column, ts in ours.items()
+    found = _described_edges(ours, theirs)
+    if decides:
+        return found
+    kinds = {column: {t[:2] for t in ts if t.description} for column, ts in found.items()}
+    others = {
+        column: tuple(t for t in ts if t.description or t[:2] not in kinds.get(column, ()))
+        for column, ts in theirs.items()
     }
-    return found if decides else union(theirs, found)
+    return union(others, found)
 
 
-def _with_descriptions(
-    ours: Transformation, theirs: Collection[Transformation]
-) -> list[Transformation]:
-    """Repeat a transformation with each description that the listener gives of it, if any.
+def _described_edges(edges: Edges, by: Edges) -> dict[Column, tuple[Transformation, ...]]:
+    """Describe transformations by other sources of the same edges.
 
-    :param ours: the transformation, by a plan
-    :param theirs: the listener's transformations of the same edge
-    :return: ``ours`` with each of the descriptions; just ``ours`` if there is none
+    A transformation is repeated with each description that ``by`` has of it. If ``by`` has none, it
+    stays as it is.
     """
+    return {
+        column: tuple(dict.fromkeys(same for t in ts for same in _each(t, by.get(column, ()))))
+        for column, ts in edges.items()
+    }
+
+
+def _each(one: Transformation, by: Collection[Transformation]) -> list[Transformation]:
     same = [
-        ours._replace(description=t.description)
-        for t in theirs
-        if t[:2] == ours[:2] and t.description and not is_nameless(t.description)
+        one._replace(description=t.description)
+        for t in by
+        if t[:2] == one[:2] and t.description and not is_nameless(t.description)
     ]
-    return same or [ours]
+    return same or [one]

@@ -65,6 +65,7 @@ class WritePlan(NamedTuple):
         is None if the leaf is not a dataset of the application
     :param run_id: run id of the action, if the listener did not report the write and the action was
         made from the observer's record; else None, and the plan belongs to an action by its time
+    :param describes: whether only the texts of the plan count, as the listener reports the columns
     """
 
     target: DatasetName
@@ -73,6 +74,7 @@ class WritePlan(NamedTuple):
     relations: tuple[tuple[DatasetName | None, tuple[int, ...]], ...]
     span: Span
     run_id: str | None = None
+    describes: bool = False
 
     @property
     def plan(self) -> bytes:

@@ -221,7 +221,8 @@ class ObservedQuery(Frozen, frozen=True, dict=True):
         is_hidden = self.action is not None and self.action.witness is Witness.OBSERVER
         run_id = self.action.run_id if self.action and is_hidden else None
         plan = zlib.compress(record.plan, 1)
-        return WritePlan(target, tuple(record.columns), plan, relations, self.span, run_id)
+        columns, describes = tuple(record.columns), record.describes and not is_hidden
+        return WritePlan(target, columns, plan, relations, self.span, run_id, describes)
 
     def used(self, names: Collection[DatasetName]) -> Iterator[Place]:
         """Give the places that a query accessed, including those that are not datasets.

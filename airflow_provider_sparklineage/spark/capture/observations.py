@@ -170,6 +170,7 @@ class CommandRecord(msgspec.Struct, frozen=True):
     :param columns: the columns of the target, in the order of the query's output
     :param plan: the array of Spark's ``TreeNode.toJSON``; empty where the listener reports enough,
         or if the plan exceeds a limit, which ``cut`` then names
+    :param describes: whether the plan is for descriptions alone: the listener reports the columns
     """
 
     node: str
@@ -179,6 +180,7 @@ class CommandRecord(msgspec.Struct, frozen=True):
     plan: msgspec.Raw = msgspec.Raw()
     relations: list[PlanRelationRecord] = []
     cut: str = ""
+    describes: bool = False
 
 
 class ObservationRecord(msgspec.Struct, frozen=True):

@@ -444,7 +444,6 @@ def _with_defaults(submission: Submission, injection: Injection) -> Submission:
     captured = listed(submission.value(f"{PREFIX}capturedProperties")) or list(_CAPTURED[:2])
     defaults = {
         f"{PREFIX}columnLineage.datasetLineageEnabled": "true",
-        f"{PREFIX}columnLineage.descriptionsEnabled": "true",
         **injection.defaults,
     }
     values = {key: value for key, value in defaults.items() if submission.value(key) is None}

@@ -1,4 +1,4 @@
-"""Frames whose columns become rows, plans of many scans, and scans that are pruned to nothing."""
+"""Frames whose columns become rows, plans of many scans or steps, and scans pruned to nothing."""
 
 from __future__ import annotations
 
@@ -49,6 +49,31 @@ class ManyScans(Job):
             for day, column in ((DAYS[0], "id"), (DAYS[1], "user"))
         )
         lake.write(reduce(lambda a, b: a.union(b), [first] * 65 + [second] * 65), "out")
+
+
+class ManySteps(Job):
+    """Columns are changed in many steps, each of which uses the column of the step before thrice.
+
+    Texts in which each step stands in place of its column would have some 3²⁰ characters.
+    """
+
+    reads = {"events": [SECOND]}
+    writes = {"out": "all"}
+    columns = {"out": {"capped": {"events.user"}, "ranked": {"events.id"}}}
+
+    def run(self, lake: Lake) -> None:
+        from pyspark.sql import Window
+        from pyspark.sql.functions import col, row_number, when
+
+        frame = lake.read("events").where(f"dt = '{SECOND}'")
+        frame = frame.selectExpr("user AS capped", "id AS ranked")
+        for step in range(20):
+            capped = col("capped")
+            frame = frame.withColumn("capped", when(capped > step, capped - step).otherwise(capped))
+        for _ in range(8):
+            window = Window.partitionBy("ranked").orderBy("ranked")
+            frame = frame.withColumn("ranked", col("ranked") + row_number().over(window))
+        lake.write(frame, "out")
 
 
 class PrunedToNothing(Job):

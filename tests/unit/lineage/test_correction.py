@@ -12,7 +12,7 @@ from airflow_provider_sparklineage.lineage.columns.edges import (
     Transformation,
 )
 from airflow_provider_sparklineage.lineage.columns.plans.commands import PlannedColumns
-from airflow_provider_sparklineage.lineage.columns.reported import corrected
+from airflow_provider_sparklineage.lineage.columns.reported import corrected, described
 from airflow_provider_sparklineage.model.datasets import DatasetName
 
 ORDERS = DatasetName("file", "/lake/orders")
@@ -75,6 +75,16 @@ def test_the_same_transformation_keeps_the_listeners_descriptions():
     assert found.dataset == REPORTED.dataset
 
 
+def test_the_plan_describes_what_the_listener_does_not():
+    bare = ColumnLineage({"total": {AMOUNT: (made(),)}}, {REGION: (indirect("FILTER"),)})
+    fields, rows = (
+        {"total": {AMOUNT: (made(text="(a + 1)"),)}},
+        {REGION: (indirect("FILTER", "r"),)},
+    )
+    found = corrected(bare, [plan(fields, rows, incomplete=frozenset({"total"}), is_whole=False)])
+    assert found == ColumnLineage(fields, rows)
+
+
 def test_the_name_of_a_function_stands_for_its_number():
     reported = ColumnLineage({"score": {AMOUNT: (made(text="(pythonUDF0 + amount) AS score"),)}})
     ours = {"score": {AMOUNT: (made(text="(score(amount) + amount)"),)}}
@@ -127,3 +137,31 @@ def test_a_write_that_the_listener_reports_without_columns_has_those_of_the_plan
         {"total": {AMOUNT: (made("AGGREGATION", "sum(amount)"),)}}, {DT: (indirect("FILTER"),)}
     )
     assert corrected(ColumnLineage(), [ours]) == ours.lineage
+
+
+# --- plans of which only the descriptions count ---------------------------------------------------
+
+
+def test_a_column_with_the_same_sources_in_both_has_the_transformations_of_the_plan():
+    bare = ColumnLineage({"dt": {DT: (made(),)}}, {REGION: (indirect("FILTER"), indirect("SORT"))})
+    rows = {REGION: (indirect("FILTER", "(region = 'eu')"),)}
+    assert described(bare, plan({"dt": {DT: (made("IDENTITY"),)}}, rows)) == ColumnLineage(
+        {"dt": {DT: (made("IDENTITY"),)}}, {REGION: (*rows[REGION], indirect("SORT"))}
+    )
+
+
+@pytest.mark.parametrize(
+    ("ours", "incomplete"),
+    [
+        pytest.param({DT: (made("IDENTITY"),), AMOUNT: (made(text="(amount + 1)"),)}, (), id="not"),
+        pytest.param({AMOUNT: (made(text="(amount + 1)"),)}, ("dt",), id="not known to be"),
+    ],
+)
+def test_a_column_with_other_sources_in_both_is_as_the_listener_reports_it(ours, incomplete):
+    bare = ColumnLineage({"dt": {AMOUNT: (made(),)}, "other": {DT: (made(),)}})
+    found = described(bare, plan({"dt": ours}, incomplete=frozenset(incomplete)))
+    assert found.fields == {"dt": {AMOUNT: (made(text="(amount + 1)"),)}, "other": {DT: (made(),)}}
+
+
+def test_what_the_listener_has_described_itself_stays():
+    assert described(REPORTED, plan({"total": {AMOUNT: (made(text="x"),)}})) is REPORTED

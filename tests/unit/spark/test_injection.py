@@ -38,7 +38,6 @@ def test_a_bare_submission_gets_listener_jar_and_configuration():
         f"{OL}transport.type": "file",
         f"{OL}transport.location": "/bundle/events.ndjson",
         f"{OL}columnLineage.datasetLineageEnabled": "true",
-        f"{OL}columnLineage.descriptionsEnabled": "true",
         f"{OL}namespace": "airflow",
         f"{OL}applicationRunId": "01234567-89ab-cdef-0123-456789abcdef",
         f"{OL}capturedProperties": (
@@ -90,7 +89,6 @@ def test_the_jar_is_appended_to_the_ones_that_would_have_won(submission):
     "key",
     [
         f"{OL}namespace",
-        f"{OL}columnLineage.descriptionsEnabled",
         f"{OL}columnLineage.datasetLineageEnabled",
     ],
 )

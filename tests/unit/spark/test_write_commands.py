@@ -105,8 +105,14 @@ def observed(commands, plan, limits="", *, hidden=False, times=1):
     return record
 
 
-def test_a_write_of_files_that_the_listener_reports_has_no_command(commands):
-    plan = Plan()
+COPY = f"""\
+InsertIntoHadoopFsRelationCommand file:/lake/out, false, Parquet, [path=/lake/out], Append
++- Project [id#1L, name#2]
+   +- {RELATION}"""
+
+
+def test_a_write_of_files_that_copies_columns_has_no_command(commands):
+    plan = Plan(COPY)
     assert observed(commands, plan) is None
     assert plan.asked == 0
 
@@ -159,12 +165,26 @@ def test_a_plan_is_taken_where_the_listener_loses_columns(commands, line):
     [
         "Project [id#1L, upper(name#2) AS z#5]",
         "Aggregate [user_id#1L], [user_id#1L, sum(id#2L) AS n#4L]",
-        "Generate explode(tags#2), false, [x#3]",
+        "Filter (id#1L > 5)",
         "Join Inner, (user_id#1L = user_id#2L)",
     ],
 )
-def test_a_plan_is_left_where_the_listener_has_all_columns(commands, line):
-    assert observed(commands, Plan(f"{JOIN}\n+- {line}")) is None
+def test_a_plan_that_only_describes_columns_is_taken_if_there_is_room(commands, line):
+    """If there is none, the record is not cut: the listener has all columns."""
+    text = f"{COPY}\n+- {line}"
+    record = observed(commands, Plan(text))
+    assert (bool(record["plan"]), record["describes"]) == (True, True)
+    assert observed(commands, Plan(text), "plan_bytes=50") is None
+    assert observed(commands, Plan(text), "plans_bytes=400") is None
+
+
+def test_a_plan_that_shows_that_a_partition_column_is_no_expression_is_taken(commands):
+    assert observed(commands, Plan(COPY.replace("Parquet", "[name#2], Parquet")))["describes"]
+
+
+@pytest.mark.parametrize("line", ["Generate explode(tags#2), false, [x#3]", "Sort [id#1L ASC]"])
+def test_a_plan_is_left_where_it_tells_nothing_that_the_listener_does_not(commands, line):
+    assert observed(commands, Plan(f"{COPY}\n+- {line}")) is None
 
 
 def test_a_plan_that_reads_a_database_is_left_to_the_listener_which_names_it(commands):

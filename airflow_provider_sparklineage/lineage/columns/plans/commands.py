@@ -259,7 +259,13 @@ class _Command:
                 edges = known[id(value)] = self._edges(value.sources, value.text)
             if edges:
                 fields[name] = edges
-        rows = self._edges(choice.sources, "")
+        rows = {
+            self._walk.column(source): tuple(
+                way._replace(description=choice.texts.get((source, way.subtype), ""))
+                for way in exp.ways(bits)
+            )
+            for source, bits in sorted(choice.sources.items())
+        }
         return PlannedColumns(
             ColumnLineage(fields, rows),
             frozenset(name for name, value in columns.items() if not value.is_whole),

@@ -17,6 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import lru_cache
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
@@ -311,7 +312,8 @@ _SIGNS = {
     **{"EqualTo": "=", "EqualNullSafe": "<=>", "And": "AND", "Or": "OR", "Like": "LIKE"},
     **{"GreaterThan": ">", "GreaterThanOrEqual": ">=", "LessThan": "<", "LessThanOrEqual": "<="},
 }
-_TRANSPARENT = ("AggregateExpression", "WindowExpression", "With")
+_SHARED = "common_expression_ref()"
+"""The text of a reference to a common expression, until the expression is known."""
 _SUBQUERIES = ("ScalarSubquery", "ListQuery", "Exists", "InSubquery", "LateralSubquery")
 _HIDDEN_LITERAL = "'…'"
 _NUMBER_TYPES = frozenset({"byte", "short", "integer", "long", "float", "double", "boolean"})
@@ -331,14 +333,22 @@ def expression_text(name: str, node: Node, operands: list[str]) -> str:
     return text if len(text) <= MAX_TEXT else "…"
 
 
+def joined_text(first: str, second: str) -> str:
+    """Join the texts of two conditions with AND, if the result is short enough; else the first."""
+    if not first or not second or second in first:
+        return first or second
+    both = f"{first} AND {second}"
+    return both if len(both) <= MAX_TEXT else first
+
+
 def _text(name: str, node: Node, operands: list[str]) -> str:
     own = node.get("name")
     if name == "Literal":
         return _literal_text(node)
     if name in _SUBQUERIES:
         return "(SELECT …)"
-    if name in _TRANSPARENT and operands:
-        return operands[0]
+    if name in _FORMS and operands:
+        return _FORMS[name](operands)
     if name in _SIGNS and len(operands) == len("ab"):
         return f"({operands[0]} {_SIGNS[name]} {operands[1]})"
     if name == "Cast":
@@ -348,6 +358,28 @@ def _text(name: str, node: Node, operands: list[str]) -> str:
     if isinstance(own, str) and (not operands or name.startswith("Python")):
         return f"{own}({', '.join(operands)})" if name.startswith("Python") else own
     return f"{_WORD.sub('_', name).lower()}({', '.join(operands)})"
+
+
+def _case_text(operands: list[str]) -> str:
+    pairs = zip(operands[::2], operands[1::2], strict=False)
+    whens = "".join(f" WHEN {condition} THEN {value}" for condition, value in pairs)
+    otherwise = f" ELSE {operands[-1]}" if len(operands) % 2 else ""
+    return f"CASE{whens}{otherwise} END"
+
+
+def _with_text(operands: list[str]) -> str:
+    value, *common = operands
+    return value.replace(_SHARED, common[0]) if len(common) == 1 else value
+
+
+_FORMS: Mapping[str, Callable[[list[str]], str]] = {
+    **dict.fromkeys(("AggregateExpression", "WindowExpression", "Between"), itemgetter(0)),
+    "With": _with_text,
+    "CaseWhen": _case_text,
+    "In": lambda operands: f"({operands[0]} IN ({', '.join(operands[1:])}))",
+    "IsNull": lambda operands: f"({operands[0]} IS NULL)",
+    "IsNotNull": lambda operands: f"({operands[0]} IS NOT NULL)",
+}
 
 
 def _cast_text(node: Node, operand: str) -> str:
@@ -437,7 +469,7 @@ class Expressions:
             made = self._made(name, node, below, find, chosen_by)
             if name in _ATTRIBUTES or _is_known_field(name, below):
                 operands.append(made)
-                labels.append(made.text or expression_text(name, node, named))
+                labels.append(made.text or expression_text(name, _referenced(name, node), named))
             else:
                 labels.append(expression_text(name, node, named))
                 operands.append(replace(made, text=labels[-1]))
@@ -495,11 +527,14 @@ class Expressions:
 
 
 def _attribute(name: str, node: Node, find: Find) -> Value:
-    if name in _OUTER:
-        inner = next(trees(node.get("e") or node.get("name")), None)
-        node = inner[0] if inner else node
-    number = expression_id(node)
+    number = expression_id(_referenced(name, node))
     return UNKNOWN if number is None else find(number)
+
+
+def _referenced(name: str, node: Node) -> Node:
+    """Give the attribute that a reference to the plan around has; of others, the node itself."""
+    inner = next(trees(node.get("e") or node.get("name")), None) if name in _OUTER else None
+    return inner[0] if inner else node
 
 
 def _is_same(name: str, node: Node, first: Node) -> bool:

@@ -76,10 +76,12 @@ class Choice:
     """The sources that choose, group and sort the rows of a plan or subquery.
 
     :ivar is_whole: whether all such sources are known
+    :ivar texts: (number of a source, subtype such as ``FILTER``) -> the expression that uses it so
     """
 
     sources: exp.Sources = field(default_factory=dict)
     is_whole: bool = True
+    texts: dict[tuple[int, str | None], str] = field(default_factory=dict)
 
     def add(self, value: exp.Value, step: int) -> None:
         """Add the sources of a value that filters, joins, groups or sorts rows.
@@ -88,11 +90,21 @@ class Choice:
         """
         exp.unite(self.sources, exp.through(step, value.sources))
         self.is_whole = self.is_whole and value.is_whole
+        [way] = exp.ways(step)
+        self._add_texts({(source, way.subtype): value.text for source in value.sources})
+
+    def _add_texts(self, texts: Mapping[tuple[int, str | None], str]) -> None:
+        for of, text in texts.items():
+            known = self.texts.get(of, "")
+            both = exp.joined_text(known, text)
+            if both != known:
+                self.texts[of] = both
 
     def include(self, choice: Choice) -> None:
         """Add the sources of another choice, such as that of a subquery."""
         exp.unite(self.sources, choice.sources)
         self.is_whole = self.is_whole and choice.is_whole
+        self._add_texts(choice.texts)
 
 
 class Level:

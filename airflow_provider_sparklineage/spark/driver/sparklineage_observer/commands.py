@@ -1,4 +1,4 @@
-"""Describes the target of a write command and, where the listener reports too little, its plan.
+"""Describes the target of a write command and, where it tells more than the listener, its plan.
 
 The plan is Spark's own analysed plan, as JSON. The JSON does not name the relations that the plan's
 leaves read, so each leaf is asked for its relations. A write of files is described in the record's
@@ -54,6 +54,11 @@ _LOST = re.compile(
     rf"|{re.escape(CHANGE_FEED)}"
 )
 
+# Parts of a plan's text with expressions, by which columns are described, and with partition
+# columns, which the listener takes for expressions. Its own descriptions are off, because they can
+# take all memory of the driver (docs/columns.md).
+_DESCRIBES = re.compile(r" AS |Filter |Join |\AInsert[^\n]*, \[[^\]\n]*#")
+
 _LEFT_OUT = '"projections":null'
 _FIELDS = ("query", "source", "target")  # the plans that are fields of a command and no children
 
@@ -63,10 +68,14 @@ class _TooLargeError(Exception):
 
 
 class _Room:
-    """The bytes that are left for the JSON of plans, within the :class:`.records.Limits`."""
+    """The bytes that are left for the JSON of plans, within the :class:`.records.Limits`.
 
-    def __init__(self, limits):
+    share: the share of the limit of all plans that these plans may take.
+    """
+
+    def __init__(self, limits, share=1):
         self._limits = limits
+        self._most = limits.plans_bytes // share
         self._bytes = 0
 
     def why_not(self, count):
@@ -74,8 +83,8 @@ class _Room:
         if count > self._limits.plan_bytes:
             limit = self._limits.plan_bytes
             return f"a plan of {count} bytes or so is left out, for more than {limit}"
-        if self._bytes + count > self._limits.plans_bytes:
-            return f"all plans together exceed {self._limits.plans_bytes} bytes"
+        if self._bytes + count > self._most:
+            return f"all plans together exceed {self._most} bytes"
         return ""
 
     def take(self, count):
@@ -93,6 +102,7 @@ class Commands:
         self._limits = limits
         self._room = _Room(limits)
         self._room_for_frames = _Room(limits)
+        self._room_for_texts = _Room(limits, share=4)
         self.frames = frames.Frames()
 
     def observe(self, kind, execution, is_hidden, budget, position=None):
@@ -106,8 +116,9 @@ class Commands:
         :param position: the place of the command among those of a multi-insert; else None
         :return: a dict with ``node`` and ``target`` (:meth:`target_of`). If the listener reports
             too little, it also has ``plan``, ``relations``, ``schema`` and ``columns``; or ``cut``,
-            the reason, if the plan exceeds a limit. None if :meth:`target_of` would give None, or
-            if the command writes files and needs no plan
+            the reason, if the plan exceeds a limit. It has a plan, and ``describes``, if only the
+            texts of the plan's expressions are needed. None if :meth:`target_of` would give None,
+            or if the command writes files and needs no plan
         """
         write = _write_of(kind, execution, position)
         if write is None:
@@ -124,7 +135,8 @@ class Commands:
             cut = self._too_many(leaves)
             is_needed = is_needed or bool(cut)
             cut = cut or self._room.why_not(_length(text))
-        if not is_needed and kind in (_FILES, _HIVE):
+        describes = not is_needed and bool(_DESCRIBES.search(text))
+        if not is_needed and not describes and kind in (_FILES, _HIVE):
             return None
         record = write.record()
         if record is None:
@@ -133,11 +145,13 @@ class Commands:
             record["cut"] = cut
         elif is_needed:
             budget.check()
-            described = self._described(write.plan, leaves, budget)
-            if "plan" in described:
-                columns = write.columns()
-                record.update(schema=write.schema(columns), columns=columns)
-            record.update(described)
+            record.update(self._of_write(write, leaves, budget, self._room))
+        elif describes and not self._room_for_texts.why_not(_length(text)):
+            budget.check()
+            leaves = leaves or write.leaves()
+            described = self._of_write(write, leaves, budget, self._room_for_texts)
+            if "plan" in described and "cut" not in described:
+                record.update(described, describes=True)
         return record if len(record) > 2 or kind not in (_FILES, _HIVE) else None
 
     @staticmethod
@@ -167,8 +181,9 @@ class Commands:
         record.update(schema=schema, columns=[field["name"] for field in schema["fields"]])
         leaves = leaves_of([query])
         too_much = self._too_many(leaves) or self._room.why_not(_length(query.toString()))
-        record.update({"cut": too_much} if too_much else self._described(query, leaves, budget))
-        return record
+        if too_much:
+            return {**record, "cut": too_much}
+        return {**record, **self._described(query, leaves, budget, self._room)}
 
     def keep_frame(self, plan, budget):
         """Keep the plan of a frame whose rows Spark has as an RDD, for the plans that read it.
@@ -190,6 +205,13 @@ class Commands:
             return {"cut": str(error)}
         return {"plan": json.dumps(nodes), "relations": relations, "frames": below}
 
+    def _of_write(self, write, leaves, budget, room):
+        described = self._described(write.plan, leaves, budget, room)
+        if "plan" in described:
+            columns = write.columns()
+            described.update(schema=write.schema(columns), columns=columns)
+        return described
+
     def _is_needed(self, write, text):
         everything = self._limits.plans == "all"
         return everything or write.kind in _UNREPORTED or _LOST.search(text)
@@ -200,7 +222,7 @@ class Commands:
             return ""
         return f"a plan that reads {count} relations is left out, for more than {limit}"
 
-    def _described(self, plan, leaves, budget):
+    def _described(self, plan, leaves, budget, room):
         """Give the parts ``plan`` and ``relations`` of a command's record, as a dict.
 
         If the plan is too large, the dict has only ``cut``, the reason. If only the plan of a
@@ -211,11 +233,12 @@ class Commands:
         :param plan: the logical plan, a Java object
         :param leaves: the leaves of the plan, as :func:`.relations.leaves_of` gives them
         :param budget: the time limit of the query or batch, a :class:`.records.Budget`
+        :param room: the :class:`_Room` for the plan and those of its frames
         """
         try:
-            nodes, found, below = self._read(plan, leaves, budget, self._room)
+            nodes, found, below = self._read(plan, leaves, budget, room)
             below = frames.with_needed(below)
-            self._room.take(sum(len(frame.plan) for frame in below))
+            room.take(sum(len(frame.plan) for frame in below))
         except _TooLargeError as error:
             return {"cut": str(error)}
         if not all(relation["path"] or relation["table"] for relation in found):

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pytest
 
+from airflow_provider_sparklineage.lineage.columns.plans.expressions import joined_text
 from tests.unit.lineage.plans.plans import columns_of, described, recorded
 from tests.unit.lineage.plans.queries import QUERIES
 
@@ -363,12 +364,35 @@ def test_everything_that_is_recorded_is_expected():
         ("window over an aggregate", "s", "sum(sum(amount))"),
         ("scalar subqueries", "latest", "(SELECT …)"),
         ("nulls", "d", "coalesce(region, dt, '…')"),
+        (
+            "nested choices",
+            "a",
+            "CASE WHEN (amount > 1) THEN CASE WHEN (region = '…') THEN dt END ELSE upper(region) END",
+        ),
     ],
 )
 def test_the_expression_describes_what_it_makes(name, column, text):
     edges = columns_of("queries.ndjson", name).lineage.fields[column]
     described = {t.description for ts in edges.values() for t in ts if t.type == "DIRECT"}
     assert described == {text}
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("HAVING a subquery", "(sum(amount) > (SELECT …))"),
+        ("lateral", "(customer_id = customer_id)"),
+        ("generators", "explode(attributes)"),
+    ],
+)
+def test_the_condition_describes_what_chooses_rows(name, text):
+    rows = columns_of("queries.ndjson", name).lineage.dataset
+    assert {t.description for ts in rows.values() for t in ts if t.description} == {text}
+
+
+def test_two_conditions_on_a_column_are_joined():
+    assert joined_text("(a > 1)", "(a < 5)") == "(a > 1) AND (a < 5)"
+    assert joined_text("(a > 1)", "(a > 1)") == joined_text("(a > 1)", "x" * 200) == "(a > 1)"
 
 
 def test_texts_in_expressions_are_not_written():
