@@ -32,7 +32,10 @@ def bundle(spark, orders_lake, tmp_path_factory):
     made = capture.create(work / "captures", Manifest(application_run_id=str(uuid.uuid4())))
     conf = record_events.spark_conf(lake, scratch)
     injection = Injection(
-        (str(spark.listener),), made.events_path, made.manifest.application_run_id
+        (str(spark.listener),),
+        made.events_path,
+        made.manifest.application_run_id,
+        defaults={"spark.openlineage.columnLineage.descriptionsEnabled": "true"},  # as recorded
     )
     submission = inject(Submission(conf=conf), injection)
     options = ["--jars", submission.jars, *record_events.conf_options(submission.conf)]

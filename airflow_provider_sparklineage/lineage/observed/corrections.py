@@ -283,20 +283,25 @@ def _has_overlap(writes: _Timelines, name: _Written, span: Span) -> bool:
 
 
 def with_replaced_writes(seen: Observed) -> Observed:
-    """Give a write of which no file was left the partitions of the write that replaced its files.
+    """Give a write the partitions that later writes have replaced or emptied.
 
-    The observer looks for the files of a write after it. By then a later write of the application
-    may have replaced all of them. If that write replaced only the partitions that it wrote, then it
+    The observer looks for the files of a write after it. By then later writes of the application
+    may have replaced or deleted them. If partitions are missing, they are those that the next
+    writes replaced or emptied, if the number of all is then the one that Spark counted.
+
+    If no file was left, and the next write replaced only the partitions that it wrote, then it
     wrote all partitions of the earlier one. A write of a catalog table stays unknown: its
     partitions may have locations that were not listed. So does one that may have been read before
     it was replaced.
     """
     writes = [write for query in seen.queries for write in query.writes]
-    if not any(map(_has_no_file_left, writes)):
+    if not any(_has_no_file_left(write) or _lacks_partitions(write) for write in writes):
         return seen
     replacing: dict[str, list[ObservedWrite]] = defaultdict(list)
     for write in sorted(writes, key=_start):
-        replaces = any(one.replaced and not one.owned.full for one in write.accesses)
+        replaces = any(
+            (one.replaced or one.removed) and not one.owned.full for one in write.accesses
+        )
         if write.record.how == "exact" and replaces:
             replacing[write.record.path].append(write)
     accesses = (one for query in seen.queries for read in query.reads for one in read.accesses)
@@ -304,18 +309,13 @@ def with_replaced_writes(seen: Observed) -> Observed:
     reads: _Timelines = timelines((dataset, span, span) for dataset, span in spans)
 
     def found(write: ObservedWrite) -> ObservedWrite:
-        begun, ended = write.span
-        later = replacing.get(write.record.path, ())
-        place = bisect_left(later, ended, key=_start)
-        if place == len(later) or not _has_no_file_left(write):
+        later = replacing.get(write.record.path, [])
+        place = bisect_left(later, write.span[1], key=_start)
+        if place == len(later):
             return write
-        next_ = later[place]
-        until = begun, next_.span[1]
-        is_read = any(_has_overlap(reads, access.dataset, until) for access in next_.accesses)
-        if is_read or next_.record.parts < write.record.parts:
-            return write
-        replaced = (access._replace(started=begun, ended=ended) for access in next_.accesses)
-        return write._replace(accesses=tuple(replaced))
+        if _lacks_partitions(write):
+            return _completed(write, later[place:])
+        return _replaced(write, later[place], reads) if _has_no_file_left(write) else write
 
     queries = (replace(q, writes=tuple(map(found, q.writes))) for q in seen.queries)
     return seen._replace(queries=tuple(queries))
@@ -325,6 +325,44 @@ def _has_no_file_left(write: ObservedWrite) -> bool:
     """Whether a write by path wrote partitions, and the observer looked and found none of them."""
     record = write.record
     return record.how == "unknown" and not record.cut and record.table is None and record.parts > 0
+
+
+def _lacks_partitions(write: ObservedWrite) -> bool:
+    """Whether the observer found some of the partitions of a write, but not all."""
+    return write.record.how == "listing" and 0 < _count(write.accesses) < write.record.parts
+
+
+def _count(accesses: Iterable[Access]) -> int:
+    return sum(len(one.scope.partitions or ()) for one in accesses)
+
+
+def _completed(write: ObservedWrite, later: Iterable[ObservedWrite]) -> ObservedWrite:
+    """Add to a write the partitions that later ones replaced or emptied, until it has all."""
+    accesses = write.accesses
+    for next_ in later:
+        lost = {one.dataset: one.replaced | one.removed for one in next_.accesses}
+        scopes = [
+            (one.scope.partitions or frozenset()) | lost.get(one.dataset, frozenset())
+            for one in accesses
+        ]
+        accesses = tuple(
+            one._replace(scope=one.scope._replace(partitions=scope), exact=True)
+            for one, scope in zip(accesses, scopes, strict=True)
+        )
+        if _count(accesses) >= write.record.parts:
+            break
+    return write._replace(accesses=accesses) if _count(accesses) == write.record.parts else write
+
+
+def _replaced(write: ObservedWrite, next_: ObservedWrite, reads: _Timelines) -> ObservedWrite:
+    """Give a write of which nothing is left the partitions of the next one."""
+    begun, ended = write.span
+    until = begun, next_.span[1]
+    is_read = any(_has_overlap(reads, access.dataset, until) for access in next_.accesses)
+    if is_read or next_.record.parts < write.record.parts or not _count(next_.accesses):
+        return write
+    replaced = (access._replace(started=begun, ended=ended) for access in next_.accesses)
+    return write._replace(accesses=tuple(replaced))
 
 
 def _start(write: ObservedWrite) -> datetime:

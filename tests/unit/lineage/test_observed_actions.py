@@ -752,6 +752,34 @@ def test_nor_is_it_known_which_of_them_were_read_in_between():
     assert days_found(first, between, second)[0] is None
 
 
+EMPTIED = days_written([]) | {"mode": "static", "emptied": days_written(["2"])["layouts"]}
+
+
+@pytest.mark.parametrize(
+    ("first", "later", "found"),
+    [
+        pytest.param({}, [EMPTIED], ["1", "2", "3"], id="one was emptied"),
+        pytest.param({}, [days_written(["2"])], ["1", "2", "3"], id="one was replaced"),
+        pytest.param(
+            {"numParts": 4}, [EMPTIED, days_written(["4"])], ["1", "2", "3", "4"], id="two were"
+        ),
+        pytest.param({"numParts": 4}, [EMPTIED], ["1", "3"], id="another one is missing"),
+        pytest.param({}, [days_written(["2", "4"])], ["1", "3"], id="it is one of two"),
+        pytest.param({}, [days_written(["2"], how="listing")], ["1", "3"], id="not certain"),
+        pytest.param(
+            {}, [days_written(["2"]) | {"mode": "append"}], ["1", "3"], id="none was replaced"
+        ),
+    ],
+)
+def test_a_write_of_which_partitions_are_missing_has_those_that_later_ones_took(
+    first, later, found
+):
+    partly = days_written(["1", "3"], how="listing", numParts=3) | {"mode": "append"} | first
+    records = [query(1, 2, "events", writes=[partly])]
+    records += [query(n, n + 0.5, "more", writes=[one]) for n, one in enumerate(later, 3)]
+    assert days_found(*records)[0] == found
+
+
 def test_a_write_replaces_no_later_one():
     first = query(1, 2, "more", writes=[days_written(["1", "2"])])
     second = query(3, 4, "events", writes=[OVERWRITTEN])

@@ -987,6 +987,9 @@ def pyspark_double(monkeypatch):
         def __init__(self):
             self.made = True
 
+        def stop(self):
+            self.made = False
+
     class SparkSession:
         """Of theirs."""
 
@@ -1013,6 +1016,29 @@ def test_nothing_of_pyspark_stays_replaced(observer, pyspark_double):
     in_process.finish(0)  # of nothing that was observed
     in_process.end()
     assert [of.__init__ for of in pyspark_double] == originals
+
+
+@pytest.mark.parametrize("error", [None, RuntimeError("the JVM is gone")])
+def test_a_context_is_stopped_when_its_listeners_have_ended(observer, pyspark_double, error):
+    """OpenLineage's listener may wait for a Spark job, which a context that stops does not run."""
+    from sparklineage_observer import attaching, in_process
+
+    context_class, _ = pyspark_double
+    stop = context_class.stop
+    in_process.begin({"spark.sparklineage.observations": "/x"})
+    context = context_class()
+    seen = []
+
+    def drain(_):
+        seen.append(context.made)
+        if error:
+            raise error
+
+    attaching.attached.observer = SimpleNamespace(drain=drain)
+    context.stop()
+    assert (seen, context.made) == ([True], False)
+    in_process.end()
+    assert context_class.stop is stop
 
 
 @pytest.mark.parametrize(

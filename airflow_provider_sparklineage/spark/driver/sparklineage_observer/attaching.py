@@ -9,6 +9,7 @@ makes the SparkContext.
 """
 
 import atexit
+import functools
 import importlib.util
 import os
 import socket
@@ -152,6 +153,7 @@ def java_reference(jvm, listener):
 
 _MODULE = "pyspark.sql.session"
 _DRAIN_MS = 10000
+_STOP_MS = 60000  # Spark itself waits without a limit
 
 
 def install():
@@ -218,6 +220,7 @@ def wrap_sessions(module):
     _wrap_init(module.SparkSession, attach)
     # SparkContext is imported by now, except with Spark Connect.
     _wrap_init(sys.modules["pyspark"].SparkContext, observe)
+    _wrap_stop(sys.modules["pyspark"].SparkContext)
 
 
 def _wrap_init(of, act):
@@ -234,6 +237,27 @@ def _wrap_init(of, act):
     __init__.__wrapped__ = original
     __init__.__doc__ = original.__doc__
     attached.replacements.replace(of, "__init__", __init__)
+
+
+def _wrap_stop(of):
+    """Let the listeners of a SparkContext finish before it is stopped.
+
+    While it stops, Spark runs no jobs any more, and waits for the listeners. OpenLineage's listener
+    runs a Spark job to count the files of a Delta table. So if a job with such a table stops its
+    context while the listener lags behind, both wait for ever.
+
+    :param of: the class SparkContext
+    """
+    original = of.stop
+
+    @functools.wraps(original)
+    def stop(self):
+        with suppress(Exception):  # the job must never notice
+            if attached.observer is not None and os.getpid() == attached.process:
+                attached.observer.drain(_STOP_MS)
+        original(self)
+
+    attached.replacements.replace(of, "stop", stop)
 
 
 def _wrap_jvm(of):

@@ -421,7 +421,7 @@ class Observer:
         as long as the thread of the listeners works, within limits of CPU time and by the clock.
 
         :param bus: Spark's LiveListenerBus, a Java object
-        :param drain_ms: see :meth:`finish`
+        :param drain_ms: see :meth:`drain`
         """
         if _is_empty_within(bus, min(drain_ms, _SOON_MS)):
             return
@@ -440,20 +440,28 @@ class Observer:
                 raise TimeoutError(message)
             before, wait_ms = now, drain_ms
 
+    def drain(self, drain_ms):
+        """Wait until Spark has reported all queries, if the SparkContext is not stopped.
+
+        :param drain_ms: the CPU time, in ms, that Spark's listeners may take meanwhile; also the
+            longest time to wait while they take none
+        :raise Exception: at a timeout, or if the JVM is gone
+        """
+        context = self._java_context.sc()
+        if not context.isStopped():
+            self._drain(context.listenerBus(), drain_ms)
+
     def finish(self, drain_ms):
         """Wait until Spark has reported all queries, and write the last records.
 
         These are the commits that are not recorded yet, and a record of the driver's end, which
         also names the written folders that do not exist any more.
 
-        :param drain_ms: the CPU time, in ms, that Spark's listeners may take meanwhile; also the
-            longest time to wait while they take none
+        :param drain_ms: as for :meth:`drain`
         """
         try:
-            context = self._java_context.sc()
-            if not context.isStopped():
-                self._drain(context.listenerBus(), drain_ms)
-        except Exception as error:  # a timeout, or the JVM is gone
+            self.drain(drain_ms)
+        except Exception as error:
             self.failed("drain", error)
         end = {"writes": []}
         budget = self.budget()
