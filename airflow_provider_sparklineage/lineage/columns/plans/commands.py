@@ -7,6 +7,7 @@ rows for a change is a CONDITIONAL source of the columns that the change sets.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -29,7 +30,7 @@ from airflow_provider_sparklineage.lineage.columns.plans.operators import (
 from airflow_provider_sparklineage.model.terms import Frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from airflow_provider_sparklineage.lineage.observed.accesses import WritePlan
     from airflow_provider_sparklineage.model.allowance import Work
@@ -256,16 +257,11 @@ class _Command:
         for name, value in columns.items():
             edges = known.get(id(value))
             if edges is None:
-                edges = known[id(value)] = self._edges(value.sources, value.text)
+                describe = partial(_described, text=value.text)
+                edges = known[id(value)] = self._edges(value.sources, describe)
             if edges:
                 fields[name] = edges
-        rows = {
-            self._walk.column(source): tuple(
-                way._replace(description=choice.texts.get((source, way.subtype), ""))
-                for way in exp.ways(bits)
-            )
-            for source, bits in sorted(choice.sources.items())
-        }
+        rows = self._edges(choice.sources, choice.described)
         return PlannedColumns(
             ColumnLineage(fields, rows),
             frozenset(name for name, value in columns.items() if not value.is_whole),
@@ -276,15 +272,15 @@ class _Command:
         )
 
     def _edges(
-        self, sources: Mapping[int, int], text: str
+        self, sources: Mapping[int, int], describe: Callable[[int, Transformation], Transformation]
     ) -> dict[Column, tuple[Transformation, ...]]:
         return {
-            self._walk.column(source): tuple(_described(way, text) for way in exp.ways(bits))
+            self._walk.column(source): tuple(describe(source, way) for way in exp.ways(bits))
             for source, bits in sorted(sources.items())
         }
 
 
-def _described(way: Transformation, text: str) -> Transformation:
+def _described(_source: int, way: Transformation, text: str) -> Transformation:
     if way.subtype == "IDENTITY" or way.subtype in ROW_SUBTYPES:
         return way
     return way._replace(description=text)

@@ -22,6 +22,7 @@ from airflow_provider_sparklineage.lineage.columns.plans import expressions as e
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from airflow_provider_sparklineage.lineage.columns.edges import Transformation
     from airflow_provider_sparklineage.model.allowance import Work
     from airflow_provider_sparklineage.model.datasets import DatasetName
 
@@ -99,6 +100,10 @@ class Choice:
             both = exp.joined_text(known, text)
             if both != known:
                 self.texts[of] = both
+
+    def described(self, source: int, way: Transformation) -> Transformation:
+        """Describe the transformation from a source by the expression that uses the source so."""
+        return way._replace(description=self.texts.get((source, way.subtype), ""))
 
     def include(self, choice: Choice) -> None:
         """Add the sources of another choice, such as that of a subquery."""

@@ -253,7 +253,7 @@ def _wrap_stop(of):
     @functools.wraps(original)
     def stop(self):
         with suppress(Exception):  # the job must never notice
-            if attached.observer is not None and os.getpid() == attached.process:
+            if _is_observed():
                 attached.observer.drain(_STOP_MS)
         original(self)
 
@@ -482,10 +482,14 @@ class _Listener:
         return "sparklineage_observer"
 
 
-def _at_exit():
+def _is_observed():
     # A child process that the job has forked would disturb the connection to the JVM, which it
     # shares with the driver.
-    if attached.observer is None or os.getpid() != attached.process:
+    return attached.observer is not None and os.getpid() == attached.process
+
+
+def _at_exit():
+    if not _is_observed():
         return
     try:
         attached.observer.finish(_DRAIN_MS)
