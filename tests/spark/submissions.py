@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import uuid
 from typing import TYPE_CHECKING
 
@@ -104,3 +105,13 @@ def connector_conf(connectors: Sequence[str], lake: Path) -> dict[str, str]:
         # Or each query of its log is 50 tasks.
         conf["spark.databricks.delta.snapshotPartitions"] = "2"
     return conf
+
+
+def submit_on(lake: Path, spark: record_events.Spark, name: str, work: Path, ends: int = 0) -> None:
+    """Run an application of `tests/applications` on a copy of a lake, observed and listened to.
+
+    :param ends: the exit code that it must have
+    """
+    shutil.copytree(lake, work / "lake")
+    application = record_events.APPLICATIONS / name
+    submit(spark, application, work, listener=spark.listener, ends=ends)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import shutil
 
 import pytest
 
 from airflow_provider_sparklineage.lineage.bundle import task_lineage
 from airflow_provider_sparklineage.model.terms import EVENTS
 from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle, Manifest
-from tests import record_events
 from tests.spark import submissions
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
@@ -20,9 +18,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.long]
 def work(spark, orders_lake, tmp_path_factory):
     """Run the application once, listened to and observed."""
     work = tmp_path_factory.mktemp("described")
-    shutil.copytree(orders_lake, work / "lake")
-    application = record_events.APPLICATIONS / "described_columns.py"
-    submissions.submit(spark, application, work, listener=spark.listener)
+    submissions.submit_on(orders_lake, spark, "described_columns.py", work)
     return work
 
 

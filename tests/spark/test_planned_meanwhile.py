@@ -17,7 +17,6 @@ from airflow_provider_sparklineage.model.terms import EVENTS, OBSERVATIONS
 from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle, Manifest
 from airflow_provider_sparklineage.spark.capture.events import read_events
 from airflow_provider_sparklineage.spark.capture.lines import ReadReport
-from tests import record_events
 from tests.spark import submissions
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
@@ -27,9 +26,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.long]
 def work(spark, orders_lake, tmp_path_factory):
     """Run the application once, listened to and observed."""
     work = tmp_path_factory.mktemp("planned")
-    shutil.copytree(orders_lake, work / "lake")
-    application = record_events.APPLICATIONS / "planned_meanwhile.py"
-    submissions.submit(spark, application, work, listener=spark.listener)
+    submissions.submit_on(orders_lake, spark, "planned_meanwhile.py", work)
     return work
 
 

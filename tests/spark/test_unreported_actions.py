@@ -6,7 +6,6 @@ The job fails in the end, so this is also what the event of a failed try has.
 from __future__ import annotations
 
 import json
-import shutil
 
 import pytest
 
@@ -15,7 +14,6 @@ from airflow_provider_sparklineage.lineage.application.accumulation import Actio
 from airflow_provider_sparklineage.lineage.bundle import task_lineage
 from airflow_provider_sparklineage.model.terms import Witness
 from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle, Manifest
-from tests import record_events
 from tests.openlineage_spec import validate_event
 from tests.spark import submissions
 
@@ -29,9 +27,7 @@ ALL = None
 def bundle(spark, orders_lake, tmp_path_factory):
     """Run the application once, listened to and observed."""
     work = tmp_path_factory.mktemp("unreported")
-    shutil.copytree(orders_lake, work / "lake")
-    application = record_events.APPLICATIONS / "unreported_actions.py"
-    submissions.submit(spark, application, work, listener=spark.listener, ends=1)
+    submissions.submit_on(orders_lake, spark, "unreported_actions.py", work, ends=1)
     first = json.loads((work / "events.ndjson").read_text().splitlines()[0])
     manifest = Manifest(first["run"]["runId"], injected=("py_files",), outcome="FAIL")
     return CaptureBundle(work, manifest)
