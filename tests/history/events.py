@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import json
 import random
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.event.archive import encoded
 from airflow_provider_sparklineage.model.producer import SCHEMA_BASE, facet, producer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from tests.history.ledger import Access, Cell, Ledger, Run, Table
@@ -102,7 +103,7 @@ def _ended(run: Run) -> dict[str, Any]:
     if any(one.table.dims for one in (*run.reads, *run.writes)):
         facets["sparkLineage_partitionCheck"] = _check(run)
     inputs = [_input(one) for one in run.reads]
-    outputs = [_output(run, one) for one in run.writes]
+    outputs = [_output(run, *each) for each in _by_table(run.writes)]
     return _event(run, run.state, run.ended.isoformat(), facets, inputs, outputs, producer())
 
 
@@ -119,7 +120,7 @@ def _event(
         "eventTime": time,
         "eventType": kind,
         "inputs": inputs,
-        "job": {"facets": {}, "name": run.job, "namespace": "world"},
+        "job": {"facets": {}, "name": run.job, "namespace": run.namespace},
         "outputs": outputs,
         "producer": by,
         "run": {"facets": facets, "runId": run.id},
@@ -142,8 +143,9 @@ def _added(run: Run) -> dict[str, Any]:
     one = run.instance
     assert one is not None
     date = one.logical_date.isoformat()
-    above = {"name": one.dag_id, "namespace": "world"}
-    parent_id = f"00000000-0000-7000-8000-{abs(hash_of(one.dag_run_id)):012x}"
+    above = {"name": one.dag_id, "namespace": run.namespace}
+    dag_run = one.dag_run_id if run.namespace == "world" else f"{run.namespace}/{one.dag_run_id}"
+    parent_id = f"00000000-0000-7000-8000-{abs(hash_of(dag_run)):012x}"
     ti = {"try_number": run.try_number, "log_url": "http://airflow:8080/"}
     if one.map_index >= 0:
         ti["map_index"] = one.map_index
@@ -189,10 +191,24 @@ def _input(one: Access) -> dict[str, Any]:
     return {**_id(one.table), "facets": {}, "inputFacets": own}
 
 
-def _output(run: Run, one: Access) -> dict[str, Any]:
+def _by_table(writes: Iterable[Access]) -> Iterator[tuple[Access, Access | None]]:
+    """Give for each output what was written, and what was emptied: one dataset of an event.
+
+    An output that was only emptied has no part that was written.
+    """
+    for _, found in groupby(writes, lambda one: one.table):
+        accesses = list(found)
+        removed = next((one for one in accesses if one.mode == "removed"), None)
+        written = next((one for one in accesses if one.mode != "removed"), removed)
+        assert written is not None
+        assert len(accesses) == len({written, removed} - {None})
+        yield written, removed
+
+
+def _output(run: Run, one: Access, removed: Access | None) -> dict[str, Any]:
     facets = {} if one.is_failed else {**_columns(run, one.table), **_lifecycle(one)}
     if one.table.dims and not one.is_failed:
-        facets["sparkLineage_partitions"] = _partitions(one)
+        facets["sparkLineage_partitions"] = _partitions(one, removed)
     own = {} if one.is_failed else _subset(one, "OutputSubsetOutputDatasetFacet", "outputCondition")
     if one.mode in ("overwrite", "append") and not one.is_failed:
         own["outputStatistics"] = facet(
@@ -204,8 +220,8 @@ def _output(run: Run, one: Access) -> dict[str, Any]:
 
 
 def _lifecycle(one: Access) -> dict[str, Any]:
-    """Say what was done to the dataset; of appends the listener says nothing."""
-    if one.mode in ("append", "unknown"):
+    """Say what was done to the dataset; of appends and deletes the listener says nothing."""
+    if one.mode in ("append", "unknown", "removed"):
         return {}
     schema = _spec("1-0-1", "LifecycleStateChangeDatasetFacet")
     made = facet(schema, lifecycleStateChange=one.mode.upper())
@@ -222,13 +238,11 @@ def _subset(one: Access, schema: str, key: str) -> dict[str, Any]:
 
 
 def _condition(one: Access) -> dict[str, Any] | None:
+    if one.mode == "removed":  # nothing was written
+        return None
     match one.extent:
         case "cells" | "none":
-            named = [
-                {"dimensions": _ordered(one.table, each), "identifier": one.table.text(each)}
-                for each in sorted(one.cells)
-            ]
-            return {"partitions": named, "type": "partition"}
+            return {"partitions": _named(one), "type": "partition"}
         case "condition":
             return _compare("amount", "GREATER_THAN", "0")
         case "range" if one.table.dims == ("dt",):  # which has no gaps in these worlds
@@ -241,6 +255,13 @@ def _condition(one: Access) -> dict[str, Any] | None:
             }
         case _:
             return None
+
+
+def _named(one: Access) -> list[dict[str, Any]]:
+    return [
+        {"dimensions": _ordered(one.table, each), "identifier": one.table.text(each)}
+        for each in sorted(one.cells)
+    ]
 
 
 def _ordered(table: Table, one: Cell) -> dict[str, str]:
@@ -257,18 +278,30 @@ def _compare(field: str, comparison: str, value: str) -> dict[str, Any]:
     }
 
 
-def _partitions(one: Access) -> dict[str, Any]:
-    known = one.truly if one.extent in ("cells", "range") else ()
+def _partitions(one: Access, removed: Access | None) -> dict[str, Any]:
+    known = one.truly if one.extent in ("cells", "range") and one.mode != "removed" else ()
     texts = sorted(one.table.text(each) for each in known)
+    is_none = one.extent == "none" or one.mode == "removed"
     return facet(
         f"{SCHEMA_BASE}:partitions:1-0-0",
         dimensions=_dimensions(one.table),
-        summary=_summary(texts) if known or one.extent == "none" else "partitions not known",
+        summary=_summary(texts) if known or is_none else "partitions not known",
         count=len(texts),
         truncated=one.extent == "range",
         description=f"PARTITIONED BY ({', '.join(one.table.dims)})",
         **({"first": texts[0], "last": texts[-1]} if texts else {}),
+        **({"removed": _removed(removed)} if removed and removed.cells else {}),
     )
+
+
+def _removed(one: Access) -> dict[str, Any]:
+    return {**_counted(one), "partitions": _named(one)}
+
+
+def _counted(one: Access) -> dict[str, Any]:
+    texts = sorted(one.table.text(each) for each in one.truly)
+    ends = {"first": texts[0], "last": texts[-1]}
+    return {"summary": _summary(texts), "count": len(texts), **ends}
 
 
 def _dimensions(table: Table) -> list[dict[str, Any]]:
@@ -310,8 +343,12 @@ def _field(edge: Any) -> dict[str, Any]:
 _ACCESSED = {"cells": "part", "range": "part", "condition": "part"}
 
 
+def _accessed(one: Access) -> str:
+    return "removed" if one.mode == "removed" else _ACCESSED.get(one.extent, one.extent)
+
+
 def _sides(run: Run) -> Iterator[tuple[str, Access]]:
-    yield from (("write", one) for one in run.writes)
+    yield from (("write", one) for one, _ in _by_table(run.writes))
     yield from (("read", one) for one in run.reads)
 
 
@@ -330,7 +367,7 @@ def _capture(run: Run) -> dict[str, Any]:
                 "dataset": _id(one.table),
                 "side": side,
                 "witness": "both",
-                "accessed": _ACCESSED.get(one.extent, one.extent),
+                "accessed": _accessed(one),
                 **({"failed": True} if one.is_failed else {}),
             }
             for side, one in _sides(run)
@@ -352,16 +389,16 @@ def _check(run: Run) -> dict[str, Any]:
         summary="as it was",
         status="undeclared",
         reads=[_checked(one) for one in run.reads],
-        writes=[_checked(one) for one in run.writes],
+        writes=[_checked(*each) for each in _by_table(run.writes)],
     )
 
 
-def _checked(one: Access) -> dict[str, Any]:
+def _checked(one: Access, removed: Access | None = None) -> dict[str, Any]:
     entry: dict[str, Any] = {
         "dataset": _id(one.table),
         "summary": one.table.name,
         "status": "undeclared",
-        "accessed": _ACCESSED.get(one.extent, one.extent),
+        "accessed": _accessed(one),
     }
     if one.table.dims:
         entry["dimensions"] = _dimensions(one.table)
@@ -369,8 +406,8 @@ def _checked(one: Access) -> dict[str, Any]:
         return {**entry, "failed": True}
     if (condition := _condition(one)) is not None:
         entry["condition"] = condition
-    if one.extent in ("cells", "range"):
-        texts = sorted(one.table.text(each) for each in one.truly)
-        ends = {"first": texts[0], "last": texts[-1]}
-        entry["observed"] = {"summary": _summary(texts), "count": len(texts), **ends}
+    if one.extent in ("cells", "range") and one.mode != "removed":
+        entry["observed"] = _counted(one)
+    if removed and removed.cells:
+        entry["removed"] = _counted(removed)
     return entry

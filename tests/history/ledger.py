@@ -106,7 +106,10 @@ class Instance:
 
 @dataclass(frozen=True)
 class Run:
-    """A try of a task instance, or a run of another producer (``instance`` None)."""
+    """A try of a task instance, or a run of another producer (``instance`` None).
+
+    :param namespace: of its job: which Airflow ran it
+    """
 
     id: str
     job: str
@@ -118,6 +121,7 @@ class Run:
     state: str = "COMPLETE"
     instance: Instance | None = None
     try_number: int = 1
+    namespace: str = "world"
 
     def claimed(self) -> tuple[Access, ...]:
         """Give what it changed: nothing if it failed."""
