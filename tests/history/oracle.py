@@ -57,6 +57,11 @@ class Change:
     def is_exact(self) -> bool:
         return self.extent in _EXACT
 
+    @property
+    def is_vague(self) -> bool:
+        """Whether nobody says what was written, nor how."""
+        return (self.extent, self.mode) == ("unknown", "unknown")
+
     def reaches(self, cell: Cell) -> bool:
         """Whether it may have changed a cell."""
         if self.cell is not None:
@@ -279,27 +284,59 @@ class Oracle:
     def stale(self, table: Table | None = None) -> dict[Stale, str]:
         """Answer which versions are not up to date, each with the run that first made it so."""
         live = [version.change for version in self._all_live()]
-        causes: dict[Change, Change] = {}
-        for change in live:
-            missed = [c for c in self.changes if self._has_missed(change.run, c)]
+        runs = [run for run in self.runs if run.state == "COMPLETE"]
+        causes: dict[str, Change] = {}
+        for run in runs:
+            missed = [c for c in self.changes if self._has_missed(run, c)]
             if missed:
-                causes[change] = min(missed, key=lambda one: one.order)
+                causes[run.id] = min(missed, key=lambda one: one.order)
         direct = set(causes)
         while True:
             more = {
-                change: min(upstream, key=lambda one: one.order)
-                for change in live
-                if change not in causes
-                and (upstream := [causes[c] for c in self.bound(change.run) if c in causes])
+                run.id: min(upstream, key=lambda one: one.order)
+                for run in runs
+                if run.id not in causes
+                and (
+                    upstream := [
+                        causes[one.run.id]
+                        for one in self.bound(run)
+                        if one.run.id in causes and (one in live or self._is_own(one, run))
+                    ]
+                )
             }
             if not more:
                 break
             causes |= more
         return {
-            Stale(one.table.name, one.cell, one.run.id, one in direct): cause.run.id
-            for one, cause in causes.items()
-            if table is None or one.table == table
+            Stale(one.table.name, one.cell, one.run.id, one.run.id in direct): (
+                causes[one.run.id].run.id
+            )
+            for one in live
+            if one.run.id in causes
+            and (table is None or one.table == table)
+            and not (one.is_vague and self._is_outdated(one))
         }
+
+    def _is_own(self, version: Change, reader: Run) -> bool:
+        """Whether a run itself replaced what it read, and no later try of its writer repaired it."""
+        own = version.run
+        later = (one for one in self.runs if one.instance and one.instance == own.instance)
+        if any(one.state == "COMPLETE" and one.ended > own.ended for one in later):
+            return False
+        upto = [c for c in self.changes if c.table == version.table and c.order <= _order(reader)]
+        without = [c for c in upto if c.run.id != reader.id]
+        is_there = version in [one.change for one in _live(without)]
+        return is_there and version not in [one.change for one in _live(upto)]
+
+    def _is_outdated(self, change: Change) -> bool:
+        """Whether a later run of the same job wrote the same table as vaguely."""
+        return any(
+            one.is_vague
+            and one.table == change.table
+            and one.run.job == change.run.job
+            and one.order > change.order
+            for one in self.changes
+        )
 
     def bound(self, run: Run) -> list[Change]:
         """Give all that a run read."""
@@ -314,8 +351,6 @@ class Oracle:
         """Whether a run read something that a change of another run changed after that."""
         other = change.run
         if other.id == run.id or other.ended <= run.started:
-            return False
-        if other.started < run.started and other.ended < run.ended:
             return False
         return any(
             self._is_missed(run, wanted, change)
@@ -333,6 +368,9 @@ class Oracle:
             ):
                 return False
             return bool(self.found(run, change.table, Wanted("cells", change.cell)))
+        if wanted.extent == "unknown" and change.is_vague:
+            same = [one for one in self.runs if one.job == run.job and one.state == "COMPLETE"]
+            return max(same, key=_order) is run
         is_replacing = change.is_whole and change.mode in REPLACING
         return is_replacing and bool(self.found(run, change.table, Wanted()))
 
@@ -360,6 +398,10 @@ def wanted_of(access: Access) -> list[Wanted]:
 def _is_between(text: str, first: str, last: str) -> bool:
     """Whether a partition may be in a range; of other lengths they may be numbers: 9 and 10."""
     return len({len(text), len(first), len(last)}) > 1 or first <= text <= last
+
+
+def _order(run: Run) -> tuple[datetime, str]:
+    return run.ended, run.id
 
 
 def _live(changes: list[Change]) -> list[Version]:

@@ -11,7 +11,7 @@ from msgspec import Struct
 from airflow_provider_sparklineage.model.partitioning import split_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 
 class Dataset(Struct, frozen=True, order=True):
@@ -119,6 +119,9 @@ class Step(Struct, frozen=True):
     :param ended: the end of that run
     :param wave: number of the group in which it is cleared; each group reads data that earlier
         groups write
+    :param namespace: OpenLineage's namespace of its job, which tells two Airflows apart
+    :param is_certain: whether nothing of this is assumed
+    :param runs: ids of the runs whose versions it makes again
     """
 
     dag_id: str
@@ -129,12 +132,16 @@ class Step(Struct, frozen=True):
     ended: datetime | None
     wave: int
     reasons: tuple[Reason, ...] = ()
+    namespace: str = ""
+    is_certain: bool = True
+    runs: tuple[str, ...] = ()
 
 
 class ByHand(Struct, frozen=True):
     """A run that a person has to repeat, because Airflow did not start it.
 
     :param wave: number of its group, as in the steps of the plan
+    :param is_certain: whether nothing of this is assumed
     """
 
     job: str | None
@@ -142,6 +149,7 @@ class ByHand(Struct, frozen=True):
     ended: datetime | None
     wave: int
     reasons: tuple[Reason, ...] = ()
+    is_certain: bool = True
 
 
 class Plan(Struct, frozen=True):
@@ -149,6 +157,11 @@ class Plan(Struct, frozen=True):
 
     steps: tuple[Step, ...] = ()
     by_hand: tuple[ByHand, ...] = ()
+
+    def without(self, runs: Iterable[str]) -> set[str]:
+        """Give those of some runs, by their ids, whose versions this plan does not make again."""
+        covered = {run_id for step in self.steps for run_id in step.runs}
+        return set(runs) - covered - {one.run_id for one in self.by_hand}
 
 
 class Impact(Struct, frozen=True):

@@ -218,26 +218,32 @@ def check_column(history: sql.Rows, dataset: DatasetName, column: str) -> None:
     raise UnknownNameError(msg, f"Known: {len(known):,}, e.g. {', '.join(near)}.")
 
 
-# If a later write has replaced the cell, the cell has nothing of earlier writes to more than it.
+# A version of another cell, or of more than a cell, has nothing of the asked cell if a later write
+# has replaced all that both have in common: of dt=1, dt=1/region=eu was replaced, and region=eu is
+# asked for.
 _CONTENT = f"""
 WITH replaced AS (
-    SELECT valid_from, run_id FROM changes
-    WHERE namespace = $namespace AND name = $name AND cell = $cell AND mode IN {sql.REPLACING}
-        AND ($as_of IS NULL OR valid_from <= $as_of)
-    ORDER BY valid_from DESC, run_id DESC LIMIT 1
+    SELECT cell, dims, valid_from, run_id FROM changes
+    WHERE namespace = $namespace AND name = $name AND mode IN {sql.REPLACING}
+        AND {sql.meets("cell", "$cell")} AND ($as_of IS NULL OR valid_from <= $as_of)
 )
 SELECT c.run_id, COALESCE(c.cell, $cell) AS cell, c.valid_from,
     c.extent IN ('partition', 'all') AND (c.uncertain_from IS NULL
         OR c.uncertain_from > COALESCE($as_of, TIMESTAMP '9999-12-31')) AS is_certain
-FROM changes AS c LEFT JOIN replaced AS r ON TRUE
+FROM changes AS c
 WHERE c.namespace = $namespace AND c.name = $name AND c.mode NOT IN {sql.REMOVING}
     AND ($as_of IS NULL OR c.valid_from <= $as_of)
     AND (c.valid_to IS NULL OR c.valid_to > $as_of)
     AND ($cell IS NULL OR c.cell = $cell
         OR (c.cell IS NOT NULL AND {sql.meets("c.cell", "$cell")})
-        OR (c.cell IS NULL AND (c.extent <> 'range' OR {sql.within("$cell", "c")})
-            AND (r.run_id IS NULL OR c.valid_from > r.valid_from
-                OR (c.valid_from = r.valid_from AND c.run_id > r.run_id))))
+        OR (c.cell IS NULL AND (c.extent <> 'range' OR {sql.within("$cell", "c")})))
+    AND NOT EXISTS (
+        SELECT 1 FROM replaced AS r
+        WHERE r.dims IS DISTINCT FROM c.dims
+            AND (r.valid_from > c.valid_from
+                OR (r.valid_from = c.valid_from AND r.run_id > c.run_id))
+            AND list_has_all(
+                string_split(concat_ws('/', c.cell, $cell), '/'), string_split(r.cell, '/')))
 """
 
 

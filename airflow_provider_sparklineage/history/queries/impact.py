@@ -287,7 +287,8 @@ WITH versions AS (
 SELECT b.reader_run_id, b.read_at, b.version_run_id,
     COALESCE(b.evidence, '') NOT IN {sql.UNCERTAIN} AS is_certain
 FROM bindings AS b
-WHERE {_OF_SUBJECT} AND b.extent = 'partition' AND ($cell IS NULL OR {sql.meets("b.cell", "$cell")})
+WHERE {_OF_SUBJECT} AND b.extent = 'partition' AND ($cell IS NULL OR ({sql.meets("b.cell", "$cell")}
+    AND (b.version_cell IS NULL OR {sql.meets("b.version_cell", "$cell")})))
 UNION ALL
 SELECT b.reader_run_id, b.read_at, c.run_id,
     b.extent = 'all' AND ($cell IS NULL OR c.run_id IS NOT NULL)
@@ -352,7 +353,9 @@ def impact(
         answers.Dataset(*dataset), answers.values_of(cell), () if column is None else (column,)
     )
     affected: dict[str, Any] = {node.run_id: v.at for node, v in there.items() if node.run_id}
-    plan = plan_for(history, affected, reasons_of(history, visited, affected, of_subject))
+    certain = {node.run_id for node, v in there.items() if node.run_id and v.is_certain}
+    reasons = reasons_of(history, visited, affected, of_subject)
+    plan = plan_for(history, affected, reasons, certain)
     if cell is not None:
         parts = _parts(there, plan) | {Part(dataset, cell): 0}
         plan = with_unwritten(plan, unwritten(history, parts))

@@ -24,6 +24,7 @@ from airflow_provider_sparklineage.model.partitioning import Partition
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Set as AbstractSet
     from datetime import datetime
 
 
@@ -35,11 +36,11 @@ WITH f AS ({sql.table_of(*sql.RUN)}),
 concerned AS (
     SELECT r.* FROM runs AS r JOIN f ON r.ended = f.ended AND r.run_id = f.run_id
 )
-SELECT c.run_id, c.job, c.ended, c.dag_id, c.task_id, c.dag_run_id,
-    COALESCE(c.map_index, -1) AS map_index, arg_max(r.run_id, r.ended) AS latest,
+SELECT c.run_id, c.namespace, c.job, c.ended, c.dag_id, c.task_id, c.dag_run_id,
+    COALESCE(c.map_index, -1) AS map_index, arg_max(r.run_id, (r.ended, r.run_id)) AS latest,
     max(r.ended) AS latest_ended
-FROM concerned AS c LEFT JOIN runs AS r ON r.dag_id = c.dag_id AND r.task_id = c.task_id
-    AND r.dag_run_id = c.dag_run_id AND COALESCE(r.map_index, -1) = COALESCE(c.map_index, -1)
+FROM concerned AS c LEFT JOIN runs AS r ON r.namespace = c.namespace AND r.dag_id = c.dag_id
+    AND r.task_id = c.task_id AND r.dag_run_id = c.dag_run_id AND COALESCE(r.map_index, -1) = COALESCE(c.map_index, -1)
     AND r.state = 'COMPLETE'
 GROUP BY ALL ORDER BY c.ended, c.run_id
 """
@@ -80,6 +81,7 @@ def plan_for(
     history: sql.Rows,
     affected: Mapping[str, datetime],
     reasons: Mapping[str, Iterable[answers.Reason]],
+    certain: AbstractSet[str],
 ) -> answers.Plan:
     """Make the plan that runs the affected runs again.
 
@@ -91,6 +93,7 @@ def plan_for(
     :param affected: the end time of each affected run, by run_id. The times are in UTC and have no
         ``tzinfo``, like the times of the tables
     :param reasons: the reasons to run each affected run again, by run_id
+    :param certain: ids of the affected runs about which nothing is assumed
     """
     if not affected:
         return answers.Plan()
@@ -107,19 +110,18 @@ def plan_for(
         row = last[key]
         why = _reasons((one["run_id"] for one in tasks[key]), reasons, columns)
         wave = waves[key]
+        runs = tuple(one["run_id"] for one in tasks[key])
+        is_certain = not certain.isdisjoint(runs)
         if len(key) == 1:
-            by_hand.append(
-                answers.ByHand(
-                    row["job"], row["run_id"], answers.at_utc_if_known(row["ended"]), wave, why
-                )
-            )
+            ended = answers.at_utc_if_known(row["ended"])
+            by_hand.append(answers.ByHand(row["job"], row["run_id"], ended, wave, why, is_certain))
         else:
             latest = row["latest"] or row["run_id"]
             ended = answers.at_utc_if_known(row["latest_ended"] or row["ended"])
-            dag_id, task_id, dag_run_id, map_index = key
-            steps.append(
-                answers.Step(dag_id, task_id, dag_run_id, map_index, latest, ended, wave, why)
-            )
+            namespace, dag_id, task_id, dag_run_id, map_index = key
+            instance = (dag_id, task_id, dag_run_id, map_index)
+            step = answers.Step(*instance, latest, ended, wave, why, namespace, is_certain, runs)
+            steps.append(step)
     return answers.Plan(tuple(steps), tuple(by_hand))
 
 
@@ -128,7 +130,7 @@ _Key = tuple[Any, ...]
 
 
 def _key(row: dict[str, Any]) -> _Key:
-    instance = (row["dag_id"], row["task_id"], row["dag_run_id"])
+    instance = (row["namespace"], row["dag_id"], row["task_id"], row["dag_run_id"])
     return (row["run_id"],) if None in instance else (*instance, row["map_index"])
 
 
@@ -352,20 +354,25 @@ def with_unwritten(plan: answers.Plan, missing: Iterable[Unwritten]) -> answers.
 
     If no DAG run for a partition is known, or the job belongs to no DAG, a run by hand is added.
     """
-    steps = {(one.dag_id, one.task_id, one.dag_run_id): one for one in plan.steps}
+    steps = {_instance(one): one for one in plan.steps}
     by_hand: dict[Part, answers.ByHand] = {}
     for one in missing:
         step = _step_of_gap(one)
         if step is None:
             run_id, ended = _last_run(one.gap)
             why = (_reason_of_gap(one),)
-            by_hand[one.output] = answers.ByHand(one.gap.job, run_id, ended, one.wave, why)
+            hand = answers.ByHand(one.gap.job, run_id, ended, one.wave, why, is_certain=False)
+            by_hand[one.output] = hand
             continue
-        key = (step.dag_id, step.task_id, step.dag_run_id)
+        key = _instance(step)
         known = steps.get(key, step)
         steps[key] = replace(known, reasons=(*known.reasons, _reason_of_gap(one)))
     ordered = sorted(steps.values(), key=lambda step: step.wave)
     return answers.Plan(tuple(ordered), (*plan.by_hand, *by_hand.values()))
+
+
+def _instance(step: answers.Step) -> _Key:
+    return step.namespace, step.dag_id, step.task_id, step.dag_run_id, step.map_index
 
 
 def _step_of_gap(one: Unwritten) -> answers.Step | None:
@@ -373,7 +380,18 @@ def _step_of_gap(one: Unwritten) -> answers.Step | None:
     task_id = gap.job.removeprefix(f"{gap.dag_id}.")
     if gap.dag_id is None or gap.dag_run_id is None or task_id == gap.job:
         return None
-    return answers.Step(gap.dag_id, task_id, gap.dag_run_id, -1, *_last_run(gap), one.wave)
+    run_id, ended = _last_run(gap)
+    return answers.Step(
+        gap.dag_id,
+        task_id,
+        gap.dag_run_id,
+        -1,
+        run_id,
+        ended,
+        one.wave,
+        namespace=gap.namespace,
+        is_certain=False,  # it follows from learned rules
+    )
 
 
 def _last_run(gap: Gap) -> tuple[str, datetime | None]:

@@ -147,6 +147,14 @@ def surely_found(reader: str, version: str) -> str:
     )
 
 
+def vague(version: str) -> str:
+    """Give the SQL condition that nobody says what a write wrote, nor how: most of dbt and SQL.
+
+    :param version: name of a row of table ``changes``
+    """
+    return f"({version}.extent = 'unknown' AND {version}.mode = 'unknown')"
+
+
 SURELY_BOUND = (
     f"b.is_certain AND COALESCE(b.evidence, '') NOT IN {UNCERTAIN}"
     " AND (b.version_run_id IS NULL OR b.version_extent IN ('partition', 'all'))"

@@ -19,7 +19,11 @@ _IGNORED = ("ignored_namespace", "ignored_name")
 # join. `cells` is materialized, because the optimizer would take the join of `cells` with all
 # changes for the smaller side. `parts` has all changes of the few datasets that are read whole: a
 # hash table of the changes of all datasets would cost more than the rest of the query. A row of
-# `missed` is a read and a change that came after the read.
+# `missed` is a read and a change that came after the read. A change that ended before the reading
+# run ended is not certain: nobody knows whether the run read before or after it. Nor is it certain
+# that a part of a dataset that nobody names was read: such reads and writes (dbt, SQL) are compared
+# for the latest run of a job only, because each of its runs makes all of the output anew, or adds
+# to it, and nobody says which.
 _DIRECT = f"""
 WITH ignored AS ({sql.table_of(*_IGNORED)}), shapes AS (
     SELECT DISTINCT namespace, name, dims FROM changes
@@ -40,6 +44,13 @@ WITH ignored AS ({sql.table_of(*_IGNORED)}), shapes AS (
     SELECT b.*, r.ended FROM bindings AS b JOIN runs AS r
         ON r.started = b.read_at AND r.run_id = b.reader_run_id
     WHERE b.extent <> 'partition'
+), vague AS (
+    SELECT b.* FROM whole AS b JOIN runs AS r ON r.started = b.read_at AND r.run_id = b.reader_run_id
+    SEMI JOIN (
+        SELECT max_by(run_id, (ended, run_id)) AS run_id FROM runs
+        WHERE state = 'COMPLETE' GROUP BY namespace, job
+    ) AS latest ON latest.run_id = b.reader_run_id
+    WHERE b.extent = 'unknown'
 ), parts AS MATERIALIZED (
     SELECT * FROM changes AS c SEMI JOIN (SELECT DISTINCT namespace, name FROM whole) AS d
         ON d.namespace = c.namespace AND d.name = c.name
@@ -75,6 +86,17 @@ WITH ignored AS ({sql.table_of(*_IGNORED)}), shapes AS (
         AND v.cell = c.cell AND {sql.found_by("b", "v")}
     UNION ALL
     SELECT b.reader_run_id, b.read_at, b.namespace, b.name, NULL, c.cell, c.run_id,
+        c.valid_from, c.mode, b.is_certain AND b.extent = 'all'
+    FROM whole AS b
+    JOIN shapes AS s ON s.namespace = b.namespace AND s.name = b.name
+    JOIN shapes AS t ON t.namespace = s.namespace AND t.name = s.name AND t.dims <> s.dims
+    JOIN parts AS c ON c.namespace = s.namespace AND c.name = s.name AND c.dims = s.dims
+        AND c.valid_from > b.read_at AND c.run_id <> b.reader_run_id
+        AND (b.extent <> 'range' OR {sql.within("c.partition", "b")})
+    SEMI JOIN parts AS v ON v.namespace = c.namespace AND v.name = c.name AND v.dims = t.dims
+        AND {sql.meets("v.cell", "c.cell")} AND {sql.found_by("b", "v")}
+    UNION ALL
+    SELECT b.reader_run_id, b.read_at, b.namespace, b.name, NULL, c.cell, c.run_id,
         c.valid_from, c.mode, b.is_certain AND b.extent = 'all' AND (c.cell IS NULL)
     FROM whole AS b
     JOIN parts AS c ON c.namespace = b.namespace AND c.name = b.name
@@ -85,29 +107,48 @@ WITH ignored AS ({sql.table_of(*_IGNORED)}), shapes AS (
         AND (c.cell IS NULL OR (v.cell IS NULL
             AND (v.extent <> 'range' OR {sql.within("c.partition", "v")})))
         AND {sql.found_by("b", "v")}
+    UNION ALL
+    SELECT b.reader_run_id, b.read_at, b.namespace, b.name, NULL, c.cell, c.run_id,
+        c.valid_from, c.mode, FALSE
+    FROM vague AS b
+    JOIN parts AS c ON c.namespace = b.namespace AND c.name = b.name
+        AND c.valid_from > b.read_at AND c.run_id <> b.reader_run_id AND {sql.vague("c")}
 ), judged AS (
-    SELECT m.*, r.ended, r.state, row_number() OVER (
-        PARTITION BY m.reader_run_id
-        ORDER BY m.valid_from, m.run_id, m.namespace, m.name, m.cell, m.read_cell, m.is_certain DESC
-    ) AS place
+    SELECT m.* EXCLUDE (is_certain), r.ended, r.state,
+        bool_or(m.is_certain AND m.valid_from >= r.ended) OVER of_run AS is_certain,
+        row_number() OVER (
+            of_run ORDER BY m.valid_from, m.run_id, m.namespace, m.name, m.cell, m.read_cell
+        ) AS place
     FROM missed AS m
     ANTI JOIN ignored AS i ON i.ignored_namespace = m.namespace AND i.ignored_name = m.name
     JOIN runs AS r ON r.run_id = m.reader_run_id AND r.started = m.read_at
-    LEFT JOIN runs AS o ON o.run_id = m.run_id AND o.ended = m.valid_from
-    WHERE NOT COALESCE(o.started < r.started AND o.ended < r.ended, FALSE)
+    WINDOW of_run AS (PARTITION BY m.reader_run_id)
 )
 SELECT reader_run_id, ended, namespace, name, cell, run_id, valid_from, mode, is_certain
 FROM judged WHERE place = 1 AND state = 'COMPLETE'
 """
 
-# The runs that read versions which stale runs wrote, as far as these versions are still there.
+# The runs that read versions which stale runs wrote. A version that was replaced makes no run stale,
+# because that run has missed the replacement itself; unless the run replaced the version, i.e. read
+# a table and overwrote it. In that case nothing else remains of the version, and the run is stale;
+# but not if the task that wrote the version has run again since, and so repaired the table.
 _READERS = f"""
 WITH ignored AS ({sql.table_of(*_IGNORED)}), f AS ({sql.table_of(*sql.RUN)}),
-versions AS (
+written AS (
     SELECT c.* FROM changes_by_run AS c
     JOIN f ON c.valid_from = f.ended AND c.run_id = f.run_id
     ANTI JOIN ignored AS i ON i.ignored_namespace = c.namespace AND i.ignored_name = c.name
-    WHERE c.valid_to IS NULL AND c.mode NOT IN {sql.REMOVING}
+    WHERE c.mode NOT IN {sql.REMOVING}
+), repeated AS (
+    SELECT r.run_id FROM runs AS r JOIN f ON r.ended = f.ended AND r.run_id = f.run_id
+    SEMI JOIN runs AS o ON o.namespace = r.namespace AND o.dag_id = r.dag_id
+        AND o.task_id = r.task_id AND o.dag_run_id = r.dag_run_id
+        AND o.map_index IS NOT DISTINCT FROM r.map_index
+        AND o.state = 'COMPLETE' AND o.ended > r.ended
+), versions AS (
+    SELECT c.*, CASE WHEN c.valid_to IS NOT NULL THEN c.replaced_by END AS only_for
+    FROM written AS c LEFT JOIN repeated AS o ON o.run_id = c.run_id
+    WHERE c.valid_to IS NULL OR (c.replaced_by IS NOT NULL AND o.run_id IS NULL)
 ), whole AS (
     SELECT b.*, r.ended FROM bindings AS b
     JOIN (SELECT DISTINCT namespace, name FROM versions) AS d
@@ -115,26 +156,42 @@ versions AS (
     JOIN runs AS r ON r.started = b.read_at AND r.run_id = b.reader_run_id
     WHERE b.extent <> 'partition'
 ), found AS (
-    SELECT DISTINCT b.reader_run_id, b.read_at, b.version_run_id AS run_id
-    FROM bindings AS b JOIN f ON b.version_run_id = f.run_id AND b.valid_from = f.ended
-    ANTI JOIN ignored AS i ON i.ignored_namespace = b.namespace AND i.ignored_name = b.name
-    WHERE b.extent = 'partition' AND b.valid_to IS NULL
-    UNION
-    SELECT b.reader_run_id, b.read_at, c.run_id
+    SELECT b.reader_run_id, b.read_at, c.run_id, {sql.SURELY_BOUND} AS is_certain
+    FROM bindings AS b JOIN versions AS c
+        ON c.namespace = b.namespace AND c.name = b.name AND c.run_id = b.version_run_id
+        AND c.valid_from = b.valid_from AND c.cell IS NOT DISTINCT FROM b.version_cell
+    WHERE b.extent = 'partition' AND COALESCE(c.only_for = b.reader_run_id, TRUE)
+    UNION ALL
+    SELECT b.reader_run_id, b.read_at, c.run_id, {sql.surely_found("b", "c")}
     FROM whole AS b JOIN versions AS c
         ON c.namespace = b.namespace AND c.name = b.name AND {sql.found_by("b", "c")}
+    WHERE COALESCE(c.only_for = b.reader_run_id, TRUE)
 )
-SELECT b.reader_run_id, r.ended, b.run_id
+SELECT b.reader_run_id, r.ended, b.run_id, bool_or(b.is_certain) AS is_certain
 FROM found AS b JOIN runs AS r ON r.started = b.read_at AND r.run_id = b.reader_run_id
 WHERE r.state = 'COMPLETE'
+GROUP BY b.reader_run_id, r.ended, b.run_id
 """
 
+# Nobody says which earlier version a vague write (dbt, SQL) replaced: that of the latest run of its
+# job stands for all of them.
 _VERSIONS = f"""
-WITH f AS ({sql.table_of(*sql.RUN)})
+WITH f AS ({sql.table_of(*sql.RUN)}), written AS (
+    SELECT c.* FROM changes_by_run AS c JOIN f ON c.valid_from = f.ended AND c.run_id = f.run_id
+    WHERE c.valid_to IS NULL AND c.mode NOT IN {sql.REMOVING}
+        AND ($namespace IS NULL OR (c.namespace = $namespace AND c.name = $name))
+), latest AS (
+    SELECT c.namespace, c.name, max_by(c.run_id, (r.ended, r.run_id)) AS run_id
+    FROM changes AS c
+    JOIN (SELECT DISTINCT namespace, name FROM written AS c WHERE {sql.vague("c")}) AS d
+        ON c.namespace = d.namespace AND c.name = d.name
+    JOIN runs AS r ON r.ended = c.valid_from AND r.run_id = c.run_id
+    WHERE {sql.vague("c")} GROUP BY c.namespace, c.name, r.namespace, r.job
+)
 SELECT c.namespace, c.name, c.cell, c.run_id
-FROM changes_by_run AS c JOIN f ON c.valid_from = f.ended AND c.run_id = f.run_id
-WHERE c.valid_to IS NULL AND c.mode NOT IN {sql.REMOVING}
-    AND ($namespace IS NULL OR (c.namespace = $namespace AND c.name = $name))
+FROM written AS c LEFT JOIN latest AS l
+    ON l.namespace = c.namespace AND l.name = c.name AND l.run_id = c.run_id
+WHERE NOT {sql.vague("c")} OR l.run_id IS NOT NULL
 ORDER BY c.namespace, c.name, c.cell NULLS FIRST, c.run_id
 """
 
@@ -146,11 +203,13 @@ class _StaleRun(NamedTuple):
     :param cause: the first change that the run missed, as a row; for a run that read versions of
         another stale run, the cause of that run
     :param is_direct: whether this run read the changed data itself
+    :param is_certain: whether nothing of this is assumed
     """
 
     ended: Any
     cause: dict[str, Any]
     is_direct: bool
+    is_certain: bool
 
 
 def stale(
@@ -162,10 +221,10 @@ def stale(
     """List the versions that stale runs wrote and that still exist, by dataset and partition.
 
     A run with state COMPLETE is stale if, after it had started, another run overwrote, appended to
-    or removed a partition that it read. A change does not count if the other run started before the
-    reading run started, and ended before the reading run ended. New partitions of a dataset that
-    the run read whole do not make the run stale. A run with state COMPLETE is stale, too, if it
-    read a version that a stale run wrote and that still exists.
+    or removed a partition that it read; if the other run ended before this one ended, that is not
+    certain. New partitions of a dataset that the run read whole do not make the run stale. A run
+    with state COMPLETE is stale, too, if it read a version that a stale run wrote, and that still
+    exists or was replaced by the reading run itself.
 
     :param history: an opened store of the history
     :param dataset: None for all datasets
@@ -175,18 +234,24 @@ def stale(
     """
     without = sql.lists(_IGNORED, ignored)
     rows = history.rows(_DIRECT, without)
-    stale_runs = {row["reader_run_id"]: _StaleRun(row["ended"], row, True) for row in rows}
+    stale_runs = {
+        row["reader_run_id"]: _StaleRun(row["ended"], row, True, bool(row["is_certain"]))
+        for row in rows
+    }
     frontier = stale_runs
     while frontier:
         if progress:
             progress(len(stale_runs))
         following: dict[str, _StaleRun] = {}
         for row in history.rows(_READERS, {**_ends(frontier), **without}):
-            reader, cause = row["reader_run_id"], frontier[row["run_id"]].cause
+            reader, source = row["reader_run_id"], frontier[row["run_id"]]
             if reader in stale_runs:
                 continue
-            if reader not in following or _order(cause) < _order(following[reader].cause):
-                following[reader] = _StaleRun(row["ended"], cause, False)
+            is_certain = source.is_certain and bool(row["is_certain"])
+            new = _StaleRun(row["ended"], source.cause, False, is_certain)
+            known = following.get(reader, new)
+            first = min(new, known, key=lambda one: _order(one.cause))
+            following[reader] = first._replace(is_certain=is_certain or known.is_certain)
         frontier = following
         stale_runs |= frontier
     return _listed(history, stale_runs, dataset)
@@ -199,7 +264,7 @@ def _ends(stale_runs: dict[str, _StaleRun]) -> dict[str, list[Any]]:
 def _order(cause: dict[str, Any]) -> tuple[Any, ...]:
     """Give a key that sorts causes by time, without ties: engines give rows in any order."""
     place = cause["namespace"], cause["name"], cause["cell"] or ""
-    return *_when(cause), *place, not cause["is_certain"]
+    return *_when(cause), *place
 
 
 def _when(cause: dict[str, Any]) -> tuple[Any, ...]:
@@ -225,7 +290,7 @@ def _listed(
             runs[row["run_id"]],
             writer.is_direct,
             causes[id(writer.cause)],
-            bool(writer.cause["is_certain"]),
+            writer.is_certain,
         )
         for row in rows
         for writer in (writers[row["run_id"]],)
@@ -243,10 +308,13 @@ def plan_of(history: sql.Rows, versions: Iterable[answers.Stale]) -> answers.Pla
 
     :param history: an opened store of the history
     """
-    affected, reasons = {}, {}
+    affected, reasons, certain = {}, {}, set()
     for one in versions:
         affected[one.run.run_id] = answers.of_tables(one.run.ended)
+        if one.is_certain:
+            certain.add(one.run.run_id)
         cause = one.cause
         why = answers.Reason(cause.dataset, cause.partition, cause=cause, is_direct=one.is_direct)
         reasons[one.run.run_id] = [why]
-    return plan_for(history, {run: ended for run, ended in affected.items() if ended}, reasons)
+    ended = {run: at for run, at in affected.items() if at}
+    return plan_for(history, ended, reasons, certain)

@@ -420,5 +420,5 @@ def _is_in(one: Cell, other: Cell) -> bool:
 
 
 def _is_subject(one: Cell | None, asked: Cell | None) -> bool:
-    """Whether a version of the asked table is of the asked cell: no other rows, no finer cell."""
-    return set(one or ()) <= set(asked or ())
+    """Whether a version of the asked table can have rows of the asked cell."""
+    return one is None or asked is None or _meet(one, asked)

@@ -227,10 +227,10 @@ IMPACTS = (
         {"d1 dt=2 b"},
     ),
     Case(
-        "finer cells than the subject",
+        "not a part of the subject",
         "a 1-2 | overwrite d1 dt=1\nb 3-4 | read d1 dt=1 | overwrite d1 dt=2",
         "impact d1 -",
-        {"d1 dt=2 b"},
+        set(),
     ),
     Case(
         "of a cell that nobody wrote",

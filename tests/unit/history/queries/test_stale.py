@@ -80,10 +80,12 @@ def test_own_writes_make_nothing_stale(history):
     assert found(history, LOAD, own) == []
 
 
-def test_a_run_that_started_and_ended_before_the_reader_is_no_cause(history):
-    writer = event("writer", at(6), write("dt=1"), started=at(4))
+@pytest.mark.parametrize(("ended", "is_certain"), [(6, False), (7, True), (8, True)])
+def test_a_change_while_the_reader_ran_is_missed_perhaps(history, ended, is_certain):
+    writer = event("writer", at(ended), write("dt=1"), started=at(4))
     reader = event("reader", at(7), read("dt=1"), write("dt=1", name="b"), started=at(5))
-    assert found(history, LOAD, writer, reader) == []
+    (one,) = stale(history(LOAD, writer, reader))
+    assert (one.run.run_id, one.is_certain) == ("reader", is_certain)
 
 
 def test_one_dataset_is_asked_for_with_causes_in_others(history):
