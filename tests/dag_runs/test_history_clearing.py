@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import pytest
 
-from airflow_provider_sparklineage.cli.history import questions
+from airflow_provider_sparklineage.cli.history import clearing
 from airflow_provider_sparklineage.model.exceptions import UnusableInputError
 
 pytestmark = [
@@ -27,6 +27,7 @@ class Step(NamedTuple):
     wave: int = 0
     map_index: int = -1
     ended: datetime | None = None
+    namespace: str = ""
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +98,7 @@ def test_a_plan_is_cleared_in_its_order_and_nothing_else(runs, database):
         Step("rerun", "weekly", first, 1),
         Step("rerun", "weekly", second, 1),
     ]
-    waves, left_out = questions.possible(steps, database)
+    waves, left_out = clearing.possible(steps, database)
     assert not left_out
     seen = []
 
@@ -105,7 +106,7 @@ def test_a_plan_is_cleared_in_its_order_and_nothing_else(runs, database):
         seen.append(waiting())
         succeed()
 
-    assert questions.run(waves, database, scheduler) == 0
+    assert clearing.run(waves, database, scheduler) == 0
     assert seen == [
         [("daily", first, 1)],
         sorted([("weekly", first, -1), ("weekly", second, -1)]),
@@ -132,8 +133,8 @@ def test_the_runs_of_what_is_cleared_go_on_and_the_audit_log_knows_who(runs, dat
 
 
 def test_what_cannot_be_cleared_is_left_out_with_the_reason(runs, database, capsys):
-    database.clear([questions._key(Step("rerun", "weekly", runs[0]))])
-    waves, left_out = questions.possible(
+    database.clear([clearing._key(Step("rerun", "weekly", runs[0]))])
+    waves, left_out = clearing.possible(
         [
             Step("rerun", "weekly", runs[0]),
             Step("rerun", "weekly", "other"),
@@ -156,6 +157,49 @@ def test_what_cannot_be_cleared_is_left_out_with_the_reason(runs, database, caps
     ]
 
 
+def closed(runs, state):
+    from airflow.models.dagrun import DagRun
+    from airflow.utils.session import create_session
+    from sqlalchemy import update
+
+    with create_session() as session:
+        of_dag = (DagRun.dag_id == "rerun") & DagRun.run_id.in_(runs)
+        session.execute(update(DagRun).where(of_dag).values(state=state))
+
+
+def test_a_dag_run_that_is_about_to_be_closed_is_known(runs, database):
+    keys = [clearing._key(Step("rerun", "weekly", run_id)) for run_id in runs]
+    closed(runs[:1], "running")  # all of its task instances have ended
+    assert database.closing(keys) == {f"rerun {runs[0]}"}
+    database.clear(keys[:1])
+    assert database.closing(keys) == set()
+
+
+def test_a_task_instance_in_a_closed_dag_run_is_stranded_and_cleared_again(runs, database, capsys):
+    key = clearing._key(Step("rerun", "weekly", runs[0]))
+    looks = []
+
+    def scheduler(_):
+        looks.append(waiting())
+        if len(looks) == 1:  # it had seen all task instances at their ends
+            closed(runs, "success")
+        else:
+            succeed()
+
+    assert clearing.run([[key]], database, scheduler) == 0
+    assert looks == [[("weekly", runs[0], -1)]] * 2
+    assert (
+        f"cleared again, as Airflow had just closed its DAG run  {key}" in capsys.readouterr().err
+    )
+
+
+def test_a_task_of_another_airflow_is_left_out(runs, database, capsys):
+    step = Step("rerun", "weekly", runs[0], namespace="elsewhere")
+    assert clearing.possible([step], database) == ([], True)
+    assert "an Airflow whose [openlineage] namespace is 'elsewhere'" in capsys.readouterr().err
+    assert clearing.possible([step._replace(namespace=database.namespace)], database)[0] != []
+
+
 def pause(is_paused):
     from airflow.models.dag import DagModel
     from airflow.utils.session import create_session
@@ -169,7 +213,7 @@ def test_a_dag_that_is_paused_meanwhile_is_not_waited_for(runs, database, capsys
 
     waves = [[Key("rerun", "weekly", runs[0])], [Key("rerun", "weekly", runs[1])]]
     try:
-        assert questions.run(waves, database, lambda _: pause(is_paused=True)) == 1
+        assert clearing.run(waves, database, lambda _: pause(is_paused=True)) == 1
     finally:
         pause(is_paused=False)
     assert waiting() == [("weekly", runs[0], -1)]
@@ -199,7 +243,7 @@ def test_nothing_is_cleared_if_a_dag_has_gone(runs, database):
 def test_what_is_in_a_paused_dag_would_wait_for_ever_and_is_left_out(runs, database, capsys):
     pause(is_paused=True)
     try:
-        waves, left_out = questions.possible([Step("rerun", "weekly", runs[0])], database)
+        waves, left_out = clearing.possible([Step("rerun", "weekly", runs[0])], database)
     finally:
         pause(is_paused=False)
     assert (waves, left_out) == ([], True)

@@ -318,7 +318,7 @@ class Oracle:
         }
 
     def _is_own(self, version: Change, reader: Run) -> bool:
-        """Whether a run itself replaced what it read, and no later try of its writer repaired it."""
+        """Whether a run replaced what it read, and no later try of its writer repaired it."""
         own = version.run
         later = (one for one in self.runs if one.instance and one.instance == own.instance)
         if any(one.state == "COMPLETE" and one.ended > own.ended for one in later):

@@ -2,21 +2,20 @@
 
 Each command opens the store, asks, and prints rows: a table for people, and with ``--json`` one
 object a line. ``impact`` and ``stale`` have a plan as well: the runs to run again, in order. With
-``--clear`` Airflow runs them again.
+``--clear`` Airflow runs them again (:mod:`.clearing`).
 """
 
 from __future__ import annotations
 
 import sys
-import time
 from datetime import UTC, datetime
-from itertools import chain, groupby
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from airflow_provider_sparklineage.cli import commands, show
 from airflow_provider_sparklineage.cli.history import tables
+from airflow_provider_sparklineage.cli.history.clearing import clear
 from airflow_provider_sparklineage.cli.history.store import opened
 from airflow_provider_sparklineage.history.queries.datasets import dataset_of
 from airflow_provider_sparklineage.history.queries.drift import column_change, drift
@@ -32,126 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import IO
 
-    from airflow_provider_sparklineage.cli.history.task_instances import Key, TaskInstances
-    from airflow_provider_sparklineage.history.queries.answers import Plan, Step
-
-
-# --- --clear --------------------------------------------------------------------------------------
-#
-# If many task instances are cleared, in any DAGs, Airflow starts all of them at once. So only one
-# wave of the plan is cleared, and the next wave only when the whole wave before has succeeded: else
-# a task would read partitions that the task before it has not written yet. Task instances that
-# cannot be cleared are left out. After a wave with a failure, no other wave is cleared.
-
-
-_PAUSE_S = 2.0
-_HOW_TO_GO_ON = (
-    "Have that succeed in Airflow first. The runs after it are stale then and can be cleared: "
-    "sparklineage history build, then sparklineage stale --clear"
-)
-_NO_AIRFLOW = "There is no Airflow here that could run anything again."
-
-
-def clear(steps: Sequence[Step], *, yes: bool) -> int:
-    """Ask for consent, and let Airflow run the steps of a plan again; return the exit code.
-
-    :param steps: the steps of the plan, in their order
-    :param yes: whether to clear without asking
-    :raise UnusableInputError: if there is no Airflow, or no terminal on which to ask
-    """
-    if not steps:
-        commands.say("There is nothing to clear.")
-        return 0
-    if not yes and not sys.stdin.isatty():
-        commands.refuse(
-            "Nobody can be asked here whether to clear.", "--yes clears without asking."
-        )
-    with commands.logging_to_stderr():
-        try:
-            from airflow_provider_sparklineage.cli.history.task_instances import TaskInstances
-        except ImportError:
-            fix = "Run it where Airflow has its database: airflow sparklineage …"
-            commands.refuse(_NO_AIRFLOW, fix)
-        waves, left_out = possible(steps, TaskInstances())
-    count = sum(map(len, waves))
-    if not count or not (yes or _is_confirmed(count)):
-        commands.say("Nothing was cleared.")
-        return 1
-    with commands.logging_to_stderr():
-        return max(run(waves, TaskInstances()), int(left_out))
-
-
-def possible(steps: Sequence[Step], runner: TaskInstances) -> tuple[list[list[Key]], bool]:
-    """Give the task instances of a plan that can be cleared, in waves.
-
-    Those that cannot be cleared are left out, and the reason for each is printed to stderr.
-
-    :param steps: the steps of the plan, in their order
-    :param runner: the task instances in Airflow's database
-    :return: the waves (groups that are cleared together, one wave after the other), and whether any
-        task instance was left out
-    """
-    obstacles = runner.obstacles({_key(step): step.ended for step in steps})
-    for key, why in obstacles.items():
-        commands.note(f"{key} is left out. {why}")
-    waves = [
-        [key for step in wave if (key := _key(step)) not in obstacles]
-        for _, wave in groupby(steps, key=lambda step: step.wave)
-    ]
-    return [wave for wave in waves if wave], bool(obstacles)
-
-
-def _key(step: Step) -> Key:
-    from airflow_provider_sparklineage.cli.history.task_instances import Key
-
-    return Key(step.dag_id, step.task_id, step.dag_run_id, step.map_index)
-
-
-def _is_confirmed(count: int) -> bool:
-    question = "Clear this task instance?" if count == 1 else f"Clear {count} task instances?"
-    try:
-        return input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
-    except (EOFError, KeyboardInterrupt):
-        return False
-
-
-def run(
-    waves: Sequence[Sequence[Key]],
-    runner: TaskInstances,
-    pause: Callable[[float], None] = time.sleep,
-) -> int:
-    """Clear the task instances wave by wave, and wait until those of a wave have ended.
-
-    After a wave with a failure, no other wave is cleared.
-
-    :param waves: groups of task instances; the task instances of a group are cleared together
-    :param runner: the task instances in Airflow's database
-    :param pause: a function that waits for a number of seconds, before states are looked up again
-    :return: 0 if all task instances have succeeded, else 1
-    """
-    for number, wave in enumerate(waves, 1):
-        runner.clear(wave)
-        for key in wave:
-            commands.note(f"cleared  {key}")
-        try:
-            with commands.progress(f"Wave {number} of {len(waves)} runs", len(wave)) as reached:
-                while len(ended := runner.states(wave)) < len(wave):
-                    reached(len(ended))
-                    pause(_PAUSE_S)
-        except KeyboardInterrupt:
-            commands.note("The cleared task instances go on in Airflow.")
-            ended = runner.states(wave)
-        failed = {key: ended.get(key, "not at its end") for key in wave}
-        failed = {key: state for key, state in failed.items() if state != "success"}
-        for key, state in failed.items():
-            commands.note(f"{state}  {key}")
-        if failed:
-            for key in chain.from_iterable(waves[number:]):
-                commands.note(f"not cleared, as it comes after  {key}")
-            commands.note(_HOW_TO_GO_ON)
-            return 1
-    commands.note("All have succeeded. Bring the history up to date: sparklineage history build")
-    return 0
+    from airflow_provider_sparklineage.history.queries.answers import Plan
 
 
 def time_of(text: str | None) -> datetime | None:
@@ -373,7 +253,8 @@ def _print_answer(args: argparse.Namespace, rows: Sequence[tables.Document], pla
         tables.print_plan(plan, sys.stdout, is_all=args.all)
     if not args.clear:
         return 0
-    return clear(plan.steps, yes=args.yes)
+    runs = {row["run"]["run_id"] for row in rows if row["run"]}
+    return clear(plan, runs, yes=args.yes)
 
 
 def print_stale(rows: Sequence[tables.Document], file: IO[str], *, is_all: bool = False) -> None:

@@ -14,9 +14,11 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from airflow.models.dag import DagModel
+from airflow.models.dagrun import DagRun
 from airflow.models.log import Log
 from airflow.models.serialized_dag import SerializedDagModel
 from airflow.models.taskinstance import TaskInstance
+from airflow.providers.openlineage import conf
 from airflow.utils.session import create_session
 from airflow.utils.state import State
 from sqlalchemy import select
@@ -37,6 +39,8 @@ GONE = "gone"
 """State of a task instance whose run or DAG was deleted."""
 PAUSED = "waits in a paused DAG"
 """State of a task instance that was cleared, but cannot begin while its DAG is paused."""
+STRANDED = "stranded: its DAG run was closed"
+"""State of a task instance that was cleared, but cannot begin because its DAG run has ended."""
 
 
 class Key(NamedTuple):
@@ -54,6 +58,11 @@ class Key(NamedTuple):
 
 class TaskInstances:
     """The task instances in Airflow's database."""
+
+    @property
+    def namespace(self) -> str:
+        """OpenLineage's namespace of this Airflow's jobs."""
+        return str(conf.namespace())
 
     def obstacles(self, known: Mapping[Key, datetime | None]) -> dict[Key, str]:
         """Give the task instances that cannot be cleared, each with the reason as a sentence.
@@ -84,11 +93,33 @@ class TaskInstances:
     def states(self, keys: Iterable[Key]) -> Mapping[Key, str]:
         """Give the states of the task instances that have ended.
 
-        Task instances that will not begin are given as well, as :data:`GONE` or :data:`PAUSED`.
+        Task instances that will not begin are given as well, as :data:`GONE`, :data:`PAUSED` or
+        :data:`STRANDED`.
         """
         with create_session() as session:
             ends = {key: _end(key, session) for key in keys}
         return {key: end for key, end in ends.items() if end}
+
+    def closing(self, keys: Iterable[Key]) -> set[str]:
+        """Give the DAG runs that have no task instance to run, and that are not closed yet.
+
+        The scheduler is about to close them, or does not run.
+
+        :param keys: task instances; only their DAG runs are looked at
+        :return: each as ``dag_id run_id``
+        """
+        runs = {(key.dag_id, key.run_id) for key in keys}
+        with create_session() as session:
+            return {f"{dag} {run}" for dag, run in runs if _is_closing(dag, run, session)}
+
+
+def _is_closing(dag_id: str, run_id: str, session: Session) -> bool:
+    run = (DagRun.dag_id == dag_id) & (DagRun.run_id == run_id)
+    if session.scalar(select(DagRun.state).where(run)) not in State.unfinished_dr_states:
+        return False
+    of_run = (TaskInstance.dag_id == dag_id) & (TaskInstance.run_id == run_id)
+    is_open = TaskInstance.state.is_(None) | TaskInstance.state.not_in(State.finished)
+    return session.execute(select(TaskInstance.task_id).where(of_run, is_open)).first() is None
 
 
 def _end(key: Key, session: Session) -> str:
@@ -101,7 +132,12 @@ def _end(key: Key, session: Session) -> str:
         return ""
     # Airflow starts no task of a paused DAG, but tasks that have begun go on.
     dag = session.get(DagModel, key.dag_id)
-    return GONE if dag is None else PAUSED if dag.is_paused else ""
+    if dag is None:
+        return GONE
+    run = (DagRun.dag_id == key.dag_id) & (DagRun.run_id == key.run_id)
+    if session.scalar(select(DagRun.state).where(run)) in State.finished_dr_states:
+        return STRANDED
+    return PAUSED if dag.is_paused else ""
 
 
 def _obstacle(key: Key, ended: datetime | None, session: Session) -> str:

@@ -242,8 +242,12 @@ WHERE c.namespace = $namespace AND c.name = $name AND c.mode NOT IN {sql.REMOVIN
         WHERE r.dims IS DISTINCT FROM c.dims
             AND (r.valid_from > c.valid_from
                 OR (r.valid_from = c.valid_from AND r.run_id > c.run_id))
-            AND list_has_all(
-                string_split(concat_ws('/', c.cell, $cell), '/'), string_split(r.cell, '/')))
+            AND array_length(list_filter(
+                string_split(r.cell, '/'),
+                lambda part: NOT list_contains(string_split($cell, '/'), part)
+                    AND NOT list_contains(string_split(COALESCE(c.cell, ''), '/'), part)
+            )) = 0
+    )
 """
 
 

@@ -40,8 +40,8 @@ SELECT c.run_id, c.namespace, c.job, c.ended, c.dag_id, c.task_id, c.dag_run_id,
     COALESCE(c.map_index, -1) AS map_index, arg_max(r.run_id, (r.ended, r.run_id)) AS latest,
     max(r.ended) AS latest_ended
 FROM concerned AS c LEFT JOIN runs AS r ON r.namespace = c.namespace AND r.dag_id = c.dag_id
-    AND r.task_id = c.task_id AND r.dag_run_id = c.dag_run_id AND COALESCE(r.map_index, -1) = COALESCE(c.map_index, -1)
-    AND r.state = 'COMPLETE'
+    AND r.task_id = c.task_id AND r.dag_run_id = c.dag_run_id
+    AND COALESCE(r.map_index, -1) = COALESCE(c.map_index, -1) AND r.state = 'COMPLETE'
 GROUP BY ALL ORDER BY c.ended, c.run_id
 """
 # Pairs of affected runs: in each pair the reader must run after the writer, because the reader read

@@ -45,7 +45,7 @@ WITH ignored AS ({sql.table_of(*_IGNORED)}), shapes AS (
         ON r.started = b.read_at AND r.run_id = b.reader_run_id
     WHERE b.extent <> 'partition'
 ), vague AS (
-    SELECT b.* FROM whole AS b JOIN runs AS r ON r.started = b.read_at AND r.run_id = b.reader_run_id
+    SELECT b.* FROM whole AS b
     SEMI JOIN (
         SELECT max_by(run_id, (ended, run_id)) AS run_id FROM runs
         WHERE state = 'COMPLETE' GROUP BY namespace, job
@@ -114,8 +114,8 @@ WITH ignored AS ({sql.table_of(*_IGNORED)}), shapes AS (
     JOIN parts AS c ON c.namespace = b.namespace AND c.name = b.name
         AND c.valid_from > b.read_at AND c.run_id <> b.reader_run_id AND {sql.vague("c")}
 ), judged AS (
-    SELECT m.* EXCLUDE (is_certain), r.ended, r.state,
-        bool_or(m.is_certain AND m.valid_from >= r.ended) OVER of_run AS is_certain,
+    SELECT m.reader_run_id, m.namespace, m.name, m.cell, m.run_id, m.valid_from, m.mode, r.ended,
+        r.state, bool_or(m.is_certain AND m.valid_from >= r.ended) OVER of_run AS is_certain,
         row_number() OVER (
             of_run ORDER BY m.valid_from, m.run_id, m.namespace, m.name, m.cell, m.read_cell
         ) AS place
@@ -128,10 +128,10 @@ SELECT reader_run_id, ended, namespace, name, cell, run_id, valid_from, mode, is
 FROM judged WHERE place = 1 AND state = 'COMPLETE'
 """
 
-# The runs that read versions which stale runs wrote. A version that was replaced makes no run stale,
-# because that run has missed the replacement itself; unless the run replaced the version, i.e. read
-# a table and overwrote it. In that case nothing else remains of the version, and the run is stale;
-# but not if the task that wrote the version has run again since, and so repaired the table.
+# The runs that read versions which stale runs wrote. A version that was replaced makes its readers
+# stale only if the reader itself replaced it, i.e. read a table and overwrote it: any other reader
+# has missed the replacement. If the task instance that wrote the version has run again since, that
+# has repaired the table.
 _READERS = f"""
 WITH ignored AS ({sql.table_of(*_IGNORED)}), f AS ({sql.table_of(*sql.RUN)}),
 written AS (
