@@ -225,7 +225,8 @@ _CONTENT = f"""
 WITH replaced AS (
     SELECT cell, dims, valid_from, run_id FROM changes
     WHERE namespace = $namespace AND name = $name AND mode IN {sql.REPLACING}
-        AND {sql.meets("cell", "$cell")} AND ($as_of IS NULL OR valid_from <= $as_of)
+        AND $cell IS NOT NULL AND {sql.meets("cell", "$cell")}
+        AND ($as_of IS NULL OR valid_from <= $as_of)
 )
 SELECT c.run_id, COALESCE(c.cell, $cell) AS cell, c.valid_from,
     c.extent IN ('partition', 'all') AND (c.uncertain_from IS NULL
