@@ -314,7 +314,8 @@ _CHANGES |= {"drop": "was dropped", "truncate": "was emptied", "removed": "was r
 
 def change_text(cause: Document) -> str:
     """Describe the change that is a cause, with the time of the change."""
-    return f"{_CHANGES.get(cause['how'], 'was written')} {time_text(cause['at'])}"
+    how = "was written" if cause["is_first"] else _CHANGES.get(cause["how"], "was written")
+    return f"{how} {time_text(cause['at'])}"
 
 
 def cause_text(row: Document, dataset: str) -> str:
@@ -358,21 +359,23 @@ def print_plan(plan: Plan, file: IO[str], *, is_all: bool = False) -> None:
     if steps:
         _print_runs(
             "To clear, in this order",
-            (*_STEP_COLUMNS, _ENDED_COLUMN, because),
+            (*_STEP_COLUMNS, _ENDED_COLUMN, because, _NOTE_COLUMN),
             steps,
             file,
             is_all=is_all,
         )
     if by_hand:
         title = "To run again by hand, as Airflow did not run it"
-        _print_runs(title, (_JOB_COLUMN, _ENDED_COLUMN, because), by_hand, file, is_all=is_all)
+        columns = (_JOB_COLUMN, _ENDED_COLUMN, because, _NOTE_COLUMN)
+        _print_runs(title, columns, by_hand, file, is_all=is_all)
 
 
 def _print_runs(
     title: str, columns: Sequence[Column], rows: Sequence[Document], file: IO[str], *, is_all: bool
 ) -> None:
     def common(row: Document) -> tuple[Any, ...]:
-        return row["wave"], _task_text(row) if "task_id" in row else row["job"]
+        name = _task_text(row) if "task_id" in row else row["job"]
+        return row["wave"], name, row.get("namespace"), row["is_certain"]
 
     show.console(file).print(f"[bold]{title}[/]")
     print_table(columns, grouped(rows, common, is_all=is_all), file, of=len(rows))
@@ -445,4 +448,5 @@ _STEP_COLUMNS = (
     Column("task", _task_text, "cyan"),
     Column("DAG run", lambda row: ends_text([one["dag_run_id"] for one in rows_of(row)])),
 )
+_NOTE_COLUMN = Column("note", certainty_text, "yellow")
 _JOB_COLUMN = Column("job", lambda row: row["job"] or row["run_id"], "cyan")

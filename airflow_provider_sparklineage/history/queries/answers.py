@@ -67,6 +67,7 @@ class Cause(Struct, frozen=True):
 
     :param at: when the change was written
     :param how: the mode of the write: overwrite, append, truncate, …
+    :param is_first: whether no earlier write of it is known
     """
 
     dataset: Dataset
@@ -74,6 +75,7 @@ class Cause(Struct, frozen=True):
     run: Run
     at: datetime
     how: str
+    is_first: bool = False
 
 
 class Stale(Struct, frozen=True):

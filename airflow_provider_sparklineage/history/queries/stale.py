@@ -196,6 +196,25 @@ ORDER BY c.namespace, c.name, c.cell NULLS FIRST, c.run_id
 """
 
 
+# Of some changes, those before which nothing is known to have been written there.
+_CHANGE = ("namespace", "name", "cell", "ended")
+_FIRST = f"""
+WITH f AS ({sql.table_of(*_CHANGE)}), earlier AS (
+    SELECT c.namespace, c.name, c.cell, min(c.valid_from) AS first_at FROM changes AS c
+    SEMI JOIN f ON f.namespace = c.namespace AND f.name = c.name
+    GROUP BY c.namespace, c.name, c.cell
+), of_dataset AS (
+    SELECT namespace, name, min(first_at) AS first_at,
+        min(CASE WHEN cell IS NULL THEN first_at END) AS whole_at
+    FROM earlier GROUP BY namespace, name
+)
+SELECT f.namespace, f.name, f.cell, f.ended FROM f
+LEFT JOIN earlier AS e ON e.namespace = f.namespace AND e.name = f.name AND e.cell = f.cell
+LEFT JOIN of_dataset AS d ON d.namespace = f.namespace AND d.name = f.name
+WHERE f.ended <= CASE WHEN f.cell IS NULL THEN d.first_at ELSE LEAST(d.whole_at, e.first_at) END
+"""
+
+
 class _StaleRun(NamedTuple):
     """A run that read data which has changed since, or versions that another stale run wrote.
 
@@ -282,7 +301,13 @@ def _listed(
     changes = {_when(one.cause)[::-1] for one in writers.values()}
     runs = runs_of(history, {(run, one.ended) for run, one in writers.items()} | changes)
     # Many runs have the same cause.
-    causes = {id(one.cause): _cause(one.cause, runs) for one in writers.values()}
+    changed = {id(one.cause): one.cause for one in writers.values()}
+    places = [(c["namespace"], c["name"], c["cell"], c["valid_from"]) for c in changed.values()]
+    first = {tuple(row.values()) for row in history.rows(_FIRST, sql.lists(_CHANGE, places))}
+    causes = {
+        key: _cause(one, runs, is_first=place in first)
+        for (key, one), place in zip(changed.items(), places, strict=True)
+    }
     return [
         answers.Stale(
             answers.Dataset(row["namespace"], row["name"]),
@@ -297,10 +322,10 @@ def _listed(
     ]
 
 
-def _cause(row: dict[str, Any], runs: dict[str, answers.Run]) -> answers.Cause:
+def _cause(row: dict[str, Any], runs: dict[str, answers.Run], *, is_first: bool) -> answers.Cause:
     dataset = answers.Dataset(row["namespace"], row["name"])
     at, run = answers.at_utc(row["valid_from"]), runs[row["run_id"]]
-    return answers.Cause(dataset, answers.values_of(row["cell"]), run, at, row["mode"])
+    return answers.Cause(dataset, answers.values_of(row["cell"]), run, at, row["mode"], is_first)
 
 
 def plan_of(history: sql.Rows, versions: Iterable[answers.Stale]) -> answers.Plan:

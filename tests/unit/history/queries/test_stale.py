@@ -42,6 +42,41 @@ def test_late_data_makes_stale_what_read_before_it(history):
     assert found(history, MAKE, AGAIN) == [("revenue", "dt=1", True, "again")]
 
 
+def test_a_cause_tells_whether_it_was_written_before(history):
+    late = stale(history(MAKE, AGAIN))
+    again = stale(history(LOAD, MAKE, AGAIN))
+    whole_before = stale(history(task("all", 0, write()), MAKE, AGAIN))
+    assert [one[0].cause.is_first for one in (late, again, whole_before)] == [True, False, False]
+
+
+def test_the_version_that_a_run_replaced_itself_hands_on_what_it_lacks(history):
+    total = task("total", 2, read("dt=1"), write(name="total"))
+    more = task("more", 4, read(name="total"), write(name="total"))
+    assert found(history, LOAD, total, more) == []
+    assert found(history, LOAD, total, more, AGAIN) == [("total", None, False, "again")]
+
+
+def test_of_a_chain_that_names_no_partitions_the_latest_run_of_each_job_counts(history):
+    def model(name, minute, source, target):
+        vague = {"extent": "unknown"}
+        reads = read(name=source, **vague)
+        return event(
+            f"{name} {minute}",
+            at(minute + 1),
+            reads,
+            write(name=target, mode="unknown", **vague),
+            started=at(minute),
+            job=f"dbt.{name}",
+        )
+
+    days = [model("b", n + 2, "a", "b") for n in (0, 10)]
+    loads = [model("a", n, "raw", "a") for n in (0, 10)]
+    assert found(history, *loads, *days) == []
+    rebuilt = [*loads, *days, model("a", 20, "raw", "a")]
+    assert found(history, *rebuilt) == [("b", None, True, "a 20")]
+    assert [one.is_certain for one in stale(history(*rebuilt))] == [False]
+
+
 def test_what_was_made_again_is_not_stale(history):
     make_again = task("make again", 10, read("dt=1"), write("dt=1", name="revenue"))
     assert found(history, LOAD, MAKE, AGAIN, make_again) == []
