@@ -8,7 +8,9 @@
 ``transformation_changed``  it is made from the same columns, by another kind of transformation
 ``partition_count``         the number of partitions differs from the median of the 5 to 30 runs
                             before by more than 1, more than a tenth of the median, and more than
-                            3 times the median absolute deviation (MAD)
+                            3 times the median absolute deviation (MAD); except where the number
+                            follows a rule by which it changes, such as all days of a month until
+                            today
 ``pattern_broken``          the run read other partitions than the pattern of most runs says
 ==========================  ========================================================================
 
@@ -27,7 +29,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from airflow_provider_sparklineage.history.queries.answers import Dataset
-from airflow_provider_sparklineage.history.queries.patterns.observed import Run, patterns, run_of
+from airflow_provider_sparklineage.history.queries.patterns.learning import Pair, learn
+from airflow_provider_sparklineage.history.queries.patterns.observed import (
+    Pattern,
+    Run,
+    patterns,
+    run_of,
+    writes_of,
+)
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.exceptions import UnknownNameError
 from airflow_provider_sparklineage.model.texts import some
@@ -41,6 +50,7 @@ RUNS = 400
 """Number of last runs that are compared."""
 _COUNTS = (5, 30)  # fewest and most runs for a usual range
 _LEAST, _SHARE = 1, 0.1  # a difference of 1, or of a tenth of the median, is not drift
+_GROWING = ("parts", "span")  # kinds of rules whose number of partitions changes, as of a month
 _SHOWN = 5  # most names in a message
 
 _TASK = """
@@ -145,11 +155,17 @@ def _drifts(history: Rows, task: str, rows: Sequence[Mapping[str, Any]]) -> Iter
     facts = _facts(history, task, rows)
     for row in rows:
         by_index[row["map_index"]].append(facts[row["run_id"]])
+    outputs = {name for one in facts.values() for side, name in one.accessed if side == "write"}
+    learned = {
+        output: [one for one in patterns(history, output) if one.job == task]
+        for output in sorted(outputs)
+    }
+    growing = _growing(history, task, learned)
     for runs in by_index.values():
         yield from _datasets(runs)
         yield from _columns(runs)
-        yield from _counts(runs)
-    yield from _patterns(history, task, facts)
+        yield from _counts(runs, growing)
+    yield from _patterns(learned, facts)
 
 
 def _facts(history: Rows, task: str, rows: Iterable[Mapping[str, Any]]) -> dict[str, _RunFacts]:
@@ -231,14 +247,44 @@ def _transformations(edges: Mapping[str, frozenset[str]]) -> list[str]:
     return [f"{source}: {', '.join(sorted(how))}" for source, how in sorted(edges.items())]
 
 
-def _counts(runs: Sequence[_RunFacts]) -> Iterator[Drift]:
+def _growing(
+    history: Rows, task: str, learned: Mapping[DatasetName, Iterable[Pattern]]
+) -> dict[tuple[str, DatasetName], set[str]]:
+    """Find the datasets whose number of partitions changes from run to run by a rule.
+
+    :param learned: the patterns of the task, by output
+    :return: for each side and dataset, the runs that do not follow the rule
+    """
+    growing: dict[tuple[str, DatasetName], set[str]] = {}
+    for output, of_output in learned.items():
+        pairs = [
+            Pair(run_id, (write.dates,), write.cells)
+            for run_id, write in writes_of(history, output).items()
+            if write.task.job == task and write.cells
+        ]
+        written = learn(pairs) if pairs else None
+        is_growing = written is not None and written.relation.kind in _GROWING
+        if written is not None and is_growing:
+            growing["write", output] = set(written.exceptions)
+        for one in of_output:
+            if is_growing or one.kind in _GROWING:
+                name = DatasetName(one.input.namespace, one.input.name)
+                growing["read", name] = {each.run.run_id for each in one.exceptions}
+    return growing
+
+
+def _counts(
+    runs: Sequence[_RunFacts], growing: Mapping[tuple[str, DatasetName], Collection[str]]
+) -> Iterator[Drift]:
     last: dict[tuple[str, DatasetName], deque[int]] = defaultdict(lambda: deque(maxlen=_COUNTS[1]))
     for one in runs:
         for (side, name), count in one.accessed.items():
             if count is None:
                 continue
             counts = last[side, name]
-            if len(counts) >= _COUNTS[0] and (usual := _unusual(count, counts)):
+            is_ruled = one.run.run_id not in growing.get((side, name), (one.run.run_id,))
+            is_enough = len(counts) >= _COUNTS[0] and not is_ruled
+            if is_enough and (usual := _unusual(count, counts)):
                 verb = "read" if side == "read" else "written"
                 text = f"{count} partitions of {name} {verb}; {' to '.join(usual)} are usual."
                 now = (str(count),)
@@ -263,12 +309,12 @@ def _unusual(count: int, counts: Collection[int]) -> tuple[str, ...]:
     return f"{max(0, middle - spread):g}", f"{middle + spread:g}"
 
 
-def _patterns(history: Rows, task: str, facts: Mapping[str, _RunFacts]) -> Iterator[Drift]:
-    outputs = {name for one in facts.values() for side, name in one.accessed if side == "write"}
-    learned = (one for output in sorted(outputs) for one in patterns(history, output))
-    for pattern in learned:
+def _patterns(
+    learned: Mapping[DatasetName, Iterable[Pattern]], facts: Mapping[str, _RunFacts]
+) -> Iterator[Drift]:
+    for pattern in (one for of_output in learned.values() for one in of_output):
         for one in pattern.exceptions:
-            if pattern.job == task and one.run.run_id in facts:
+            if one.run.run_id in facts:
                 name = DatasetName(pattern.input.namespace, pattern.input.name)
                 text = f"{name} was not read as usual: {pattern.relation}."
                 parts = (one.missing, one.unexpected)

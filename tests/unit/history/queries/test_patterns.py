@@ -257,6 +257,19 @@ def test_one_partition_more_than_always_is_no_drift_of_the_count(answers):
     assert [kind for kind, *_ in found_drift(answers)] == ["pattern_broken"]
 
 
+@pytest.mark.parametrize("is_written", [False, True], ids=["read", "read and written"])
+def test_a_count_that_grows_through_each_month_by_a_rule_is_no_drift(answers, is_written):
+    for n in range(70):
+        until_then = [one for one in map(day, range(n + 1)) if one[:10] == day(n)[:10]]
+        answers.run(n, until_then, until_then if is_written else [day(n)])
+    assert found_drift(answers) == []
+    skipped = [one for one in map(day, range(66)) if one[:10] == day(65)[:10]][4:]
+    answers.run(70, skipped, [day(65)])
+    assert [run for kind, run, _ in found_drift(answers) if kind == "pattern_broken"] == [
+        "build-70"
+    ]
+
+
 def test_four_runs_are_too_few_for_a_range(answers):
     daily(answers, 4)
     answers.run(4, [day(3), day(2), day(1)], [day(4)])
