@@ -52,8 +52,8 @@ def clear(plan: Plan, runs: Iterable[str], *, yes: bool) -> int:
     :raise UnusableInputError: if the plan lacks one of these runs, there is no Airflow, or no
         terminal on which to ask
     """
-    if lacking := plan.without(runs):
-        commands.refuse(_INCOMPLETE.format(some(sorted(lacking), _MOST_NAMED)), _REPORT)
+    if missing := plan.without(runs):
+        commands.refuse(_INCOMPLETE.format(some(sorted(missing), _MOST_NAMED)), _REPORT)
     if not plan.steps:
         commands.say("There is nothing to clear.")
         return 0
