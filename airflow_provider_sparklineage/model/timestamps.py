@@ -327,6 +327,15 @@ def date_of_columns(values: Iterable[tuple[str, str]]) -> str | None:
     return written(at, pattern)
 
 
+def directive_of_column(label: str) -> str:
+    """Give the directive of the part of a date that a column's name says that it has.
+
+    :return: ``%H`` for ``hour``, ``HH`` or ``event_hour``; empty for other names
+    """
+    column = _column(label)
+    return f"%{column[1]}" if column else ""
+
+
 @lru_cache(maxsize=256)  # a few columns, and hundreds of thousands of values
 def _column(label: str) -> tuple[str, str] | None:
     """Give the prefix and the directive of a column that has a part of a date.

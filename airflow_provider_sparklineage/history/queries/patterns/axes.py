@@ -6,6 +6,8 @@
                                     ``2024-W20`` a week); timestamps that are all at midnight are
                                     days
 ``year=2024/month=5/day=6``         one axis of days, from several dimensions
+``dt=2024-10-15/hour=3``            one axis of hours, from a day and the hour of the day; likewise
+                                    one of days, from a month and the day of the month
 ``ts_day=19849``                    a number; or days (months, hours) since 1970, as Iceberg counts
                                     them, if that explains the runs better
 ``region=eu``, anything else        texts
@@ -34,6 +36,7 @@ from airflow_provider_sparklineage.model.partitioning import Partition
 from airflow_provider_sparklineage.model.terms import Frozen
 from airflow_provider_sparklineage.model.timestamps import (
     date_of_columns,
+    directive_of_column,
     epoch_of,
     number_of,
     parsed,
@@ -212,6 +215,39 @@ class Columns(Axis, frozen=True):
         return {label: str(part).zfill(width) for label, part, width in each}
 
 
+class Refined(Times, frozen=True):
+    """An axis of times of two dimensions: a day and its hour, or a month and its day.
+
+    The first label is that of the day (month), which has the format :attr:`~Times.form`.
+
+    :param width: least number of digits of the hour (day of the month)
+    """
+
+    width: int = 1
+
+    def read(self, values: Mapping[str, str]) -> Point | None:
+        """Give the number of the hour (day); None if the two values do not form a time."""
+        whole, part = (values[label] for label in self.labels)
+        return _period(f"{whole} {part.zfill(2)}", f"{self.form} {self._directive}", self.unit)
+
+    def write(self, point: Point) -> dict[str, str]:
+        """Give the day and its hour (the month and its day), each in its own dimension.
+
+        :param point: number of the hour (day)
+        """
+        at = start_of(self.unit, int(point))
+        part = str(int(written(at, self._directive))).zfill(self.width)
+        return dict(zip(self.labels, (written(at, self.form), part), strict=True))
+
+    @property
+    def _directive(self) -> str:
+        return _PART_OF[self.unit][1]
+
+
+_PART_OF = {"hour": ("day", "%H"), "day": ("month", "%d")}
+"""For each unit of :class:`Refined`, the unit of its first dimension, and the other's directive."""
+
+
 class Axes(Frozen, frozen=True):
     """The axes of a dataset's partitions.
 
@@ -253,7 +289,7 @@ def _period(value: str, form: str, unit: str) -> int | None:
     return number if start_of(unit, number) == at else None
 
 
-_FORMATS = {
+FORMATS = {
     "%Y-%m-%d": "day",
     "%Y%m%d": "day",
     "%Y/%m/%d": "day",
@@ -274,6 +310,7 @@ _FORMATS = {
     "%Y%m%d%H%M": "minute",
     "%Y": "year",
 }
+"""The unit of each format of times in the values of partitions; earlier formats go first."""
 _YEARS = range(1900, 2201)  # plausible years; digits without separators may be any number
 _SAMPLE = 200
 _MOST_VALUES = 0.9  # share of values that must fit an axis; a folder may have a stray one
@@ -290,10 +327,12 @@ _PARTS = (
 )
 
 
-def axes_of(cells: Collection[str]) -> Axes:
+def axes_of(cells: Collection[str], *, is_refined: bool = True) -> Axes:
     """Find the axes of partitions, from the dimensions that most of the partitions have.
 
     :param cells: canonical texts of the partitions; if there are none, there are no axes
+    :param is_refined: whether a day and its hour, or a month and its day, become one axis
+        (:class:`Refined`); a task that writes hours 0 and 12 each day needs two axes for its rule
     """
     sample = [values_of(cell) or {} for cell in _spread(cells)]
     labels = Counter(frozenset(values) for values in sample)
@@ -303,7 +342,10 @@ def axes_of(cells: Collection[str]) -> Axes:
     rows = [values for values in sample if values.keys() == chosen]
     columns = _columns(rows)
     rest = sorted(chosen - set(columns.labels if columns else ()))
-    single = (_single(label, [row[label] for row in rows]) for label in rest)
+    single = [_single(label, [row[label] for row in rows]) for label in rest]
+    refined = _refined(single, rows) if is_refined else None
+    if refined:
+        single = [refined, *(axis for axis in single if axis.labels[0] not in refined.labels)]
     return Axes(chosen, (*((columns,) if columns else ()), *single))
 
 
@@ -327,7 +369,7 @@ def _spread(cells: Collection[str]) -> Iterable[str]:
 
 def _single(label: str, values: Sequence[str]) -> Axis:
     distinct = list(dict.fromkeys(values))[:_SAMPLE]
-    for form, unit in _FORMATS.items():
+    for form, unit in FORMATS.items():
         times = [at for v in distinct if (at := parsed(v, form)) and _is_plausible(at, form)]
         if times and len(times) >= _MOST_VALUES * len(distinct):
             return Times((label,), _coarsest(times, unit), form)
@@ -374,6 +416,30 @@ def _width(rows: Sequence[Mapping[str, str]], label: str) -> int:
     return max(len(row[label]) for row in rows) if padded else 1
 
 
+def _refined(axes: Sequence[Axis], rows: Sequence[Mapping[str, str]]) -> Refined | None:
+    """Join an axis of days (months) and one of numbers that are the hours (days) within them.
+
+    :param axes: axes of one dimension each
+    :param rows: values of partitions by dimension
+    :return: None unless exactly one axis has the unit of the first dimension, and exactly one
+        other has a name such as ``hour``, and nearly all values of both form times
+    """
+    for unit, (outer, directive) in _PART_OF.items():
+        times = [axis for axis in axes if isinstance(axis, Times) and axis.unit == outer]
+        parts = [
+            axis
+            for axis in axes
+            if isinstance(axis, Numbers) and directive_of_column(axis.labels[0]) == directive
+        ]
+        if len(times) == len(parts) == 1:
+            (label,) = parts[0].labels
+            axis = Refined((*times[0].labels, label), unit, times[0].form, _width(rows, label))
+            good = sum(axis.read(row) is not None for row in rows)
+            if good >= _MOST_VALUES * len(rows):
+                return axis
+    return None
+
+
 @lru_cache(maxsize=256)
 def _parts(labels: tuple[str, ...]) -> tuple[str, tuple[str, ...]] | None:
     """Find the dimensions that are year, month, … by trying the dimensions in all orders.
@@ -392,7 +458,6 @@ def _parts(labels: tuple[str, ...]) -> tuple[str, tuple[str, ...]] | None:
 
 _MOST_POINTS = 0.8  # share of points on the step; a run by hand at an odd time changes no schedule
 _CALENDAR = ("month", "year")  # units without a fixed length in finer units
-_LONGEST_WALK = 200_000  # most points of one walk
 
 
 class Step(Frozen, frozen=True):
@@ -436,19 +501,25 @@ class Step(Frozen, frozen=True):
         return number is not None and (number - self.origin) % self.size == 0
 
     def between(self, first: int, last: int) -> Iterator[int]:
-        """Yield ``first`` and the points after it at the distance of the step, up to ``last``.
+        """Yield the points on the step that lie between two points, without these two.
 
-        There are none if there is no step, or if the step is in months and ``first`` does not begin
-        a month; and there are at most :data:`_LONGEST_WALK`.
+        There are none if there is no step.
         """
-        begin = _number_in(self.calendar, self.unit, first)
-        if not self.size or begin is None:
-            return
-        for number in range(begin, begin + _LONGEST_WALK * self.size, self.size):
-            point = first_in(self.calendar, number, self.unit)
-            if point > last:
-                return
-            yield point
+        for number in self._periods(first, last):
+            yield first_in(self.calendar, number, self.unit)
+
+    def count_between(self, first: int, last: int) -> int:
+        """Count the points that :meth:`between` yields."""
+        return len(self._periods(first, last))
+
+    def _periods(self, first: int, last: int) -> range:
+        if not self.size:
+            return range(0)
+        begin = first_in(self.unit, first, self.calendar) + 1
+        end = first_in(self.unit, last, self.calendar)
+        # The period that contains the last point begins before this point, or at it.
+        end += first_in(self.calendar, end, self.unit) < last
+        return range(begin + (self.origin - begin) % self.size, end, self.size)
 
 
 def _coarser(unit: str) -> tuple[str, ...]:

@@ -23,6 +23,7 @@ from airflow_provider_sparklineage.history.queries.patterns.axes import (
     TEXT,
     UNITS,
     Axes,
+    Refined,
     axes_of,
     counted,
     first_in,
@@ -403,31 +404,37 @@ def _whole(given: Axes, pairs: Sequence[Pair]) -> Learned:
 
 
 def _explained(learned: Learned) -> int:
-    """Count the rules of a learned relation by which found partitions depend on given ones.
+    """Count the dimensions of the found partitions whose values depend on given partitions.
 
     The module's docstring explains *found* and *given*. A relation has a rule for each axis of the
     found partitions; the rules of kind ``every`` and ``constant`` need no given partition.
     """
-    rules = [link.rule for link in learned.relation.links]
-    return sum(rule.kind not in ("every", "constant") for rule in rules)
+    relation = learned.relation
+    return sum(len(relation.found.axes[n].labels) for n in relation.dependent)
 
 
 def _variants(learned: Learned, pairs: Sequence[Pair]) -> Iterator[tuple[Axes, Axes]]:
-    """Yield the axes of a learned relation with one change: an axis counts periods since 1970.
+    """Yield the axes of a learned relation with a change.
 
-    There are no variants if all axes of the found partitions have rules that :func:`_explained`
-    counts.
+    The changes are: an axis counts periods since 1970; an axis of a day and its hour becomes two.
+    There are no variants if :func:`_explained` counts all dimensions of the found partitions.
 
     :param pairs: the given and the found partitions of each run
     :return: pairs of the axes of the given and of the found partitions
     """
     given, found = learned.relation.given, learned.relation.found
-    if _explained(learned) == len(found.axes):
+    if _explained(learned) == len(found.labels):
         return
     for other in _counted(found, (cell for p in pairs for cell in p.found or ())):
         yield given, other
     for other in _counted(given, (cell for p in pairs for cell in p.given)):
         yield other, found
+    cells = dict.fromkeys(cell for p in pairs for cell in p.given)
+    apart = axes_of(dict.fromkeys(cell for p in pairs for cell in p.found or ()), is_refined=False)
+    givens, founds = dict.fromkeys((given, axes_of(cells, is_refined=False))), (found, apart)
+    for variant in product(givens, dict.fromkeys(founds)):
+        if variant != (given, found):
+            yield variant
 
 
 def _counted(axes: Axes, cells: Iterable[str]) -> Iterator[Axes]:
@@ -534,7 +541,9 @@ def _best(
             link = Link(axis, rule)
             relation = Relation(given, one, (link,))
             marks = [judged(relation, run, there) for run in alone]
-            if sum(map(bool, marks)) * 2 <= len(marks):
+            if sum(map(bool, marks)) * 2 <= len(marks) or (
+                _is_of_whole_days(found.axes[n], other) and marks.count(1) * 2 <= len(marks)
+            ):
                 continue
             key = (
                 -sum(marks),
@@ -544,6 +553,15 @@ def _best(
             )
             best = min(best or (key, link), (key, link), key=lambda pair: pair[0])
     return best[1] if best else Link(0, Every(TEXT, found.axes[n].unit))
+
+
+def _is_of_whole_days(found: Axis, given: Axis) -> bool:
+    """Whether a rule would lead from a day to all of its hours, or from a month to its days.
+
+    Such a rule says nothing unless runs find all of them: a task may write only hours 0 and 12.
+    """
+    units = (found.unit, given.unit)
+    return isinstance(found, Refined) and units[1] in UNITS[UNITS.index(units[0]) + 1 :]
 
 
 def _earliest(n: int, since: Mapping[Points, datetime | None]) -> dict[Points, datetime | None]:

@@ -398,6 +398,14 @@ class Relation(Frozen, frozen=True):
         """The indexes of the axes of ``found`` whose rule is not :class:`Every`."""
         return tuple(n for n, link in enumerate(self.links) if not isinstance(link.rule, Every))
 
+    @property
+    def dependent(self) -> tuple[int, ...]:
+        """The indexes of the axes of ``found`` whose points depend on the given partitions.
+
+        Their rule is neither :class:`Constant` nor :class:`Every`.
+        """
+        return tuple(n for n in self.kept if not isinstance(self.links[n].rule, Constant))
+
     def described(self) -> str:
         """Describe the relation in a short text: ``dt = dt - 1 day, region = region``."""
         if self.special or not self.links:

@@ -10,7 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from airflow_provider_sparklineage.history.queries.patterns import rules
-from airflow_provider_sparklineage.history.queries.patterns.axes import axes_of
+from airflow_provider_sparklineage.history.queries.patterns.axes import (
+    Axes,
+    Refined,
+    Step,
+    axes_of,
+)
 from airflow_provider_sparklineage.history.queries.patterns.learning import (
     KnownPoints,
     Observed,
@@ -28,6 +33,7 @@ from airflow_provider_sparklineage.history.queries.patterns.rules import (
     Rule,
     Span,
 )
+from airflow_provider_sparklineage.model.partitioning import Partition
 from airflow_provider_sparklineage.model.timestamps import number_of
 
 FIRST = date(2024, 1, 1)
@@ -111,6 +117,31 @@ RULES = {
         "span",
         "dt = 2024-01-01 to dt",
     ),
+    "hours in a dimension of their own": (
+        lambda n: [f"{day(n)}/hour={hour}" for hour in range(24)],
+        "parts",
+        "dt/hour = hours of dt",
+    ),
+    "two hours": (
+        lambda n: [f"{day(n)}/hour={hour}" for hour in (0, 12)],
+        "same",
+        "dt = dt, hour = always 0, 12",
+    ),
+    "hours of which one is missing on some days": (
+        lambda n: [f"{day(n)}/hour={hour}" for hour in range(24) if n % 3 or hour != n % 24],
+        "parts",
+        "dt/hour = hours of dt",
+    ),
+    "hours that differ": (
+        lambda n: [f"{day(n)}/hour={hour}" for hour in range(5, 20) if hour != 5 + n % 15],
+        "same",
+        "dt = dt, hour = every value",
+    ),
+    "days in a dimension of their own": (
+        lambda n: [f"day={(FIRST + timedelta(n)).day}/month={month_of(n)}"],
+        "same",
+        "month/day = dt",
+    ),
     "counted from 1970": (
         lambda n: [f"ts_day={(FIRST + timedelta(n)).toordinal() - 719163}"],
         "same",
@@ -147,6 +178,87 @@ def test_a_report_by_week_follows_from_a_day_on_its_monday_only():
     relation = learn(weeks).relation
     written = [day(7 * n) for n in range(8)]
     assert InverseRelation(relation, written).given_cells(day(101)) == [day(98)]
+
+
+@pytest.mark.parametrize("label", ["hour", "hr", "h", "HH", "event_hour"])
+def test_an_hour_of_a_dimension_of_its_own_follows_from_the_hour_before(label):
+    """Also over midnight."""
+    cells = [f"{label}={n % 24}/{day(n // 24)}" for n in range(100)]
+    relation = learn([pair(n, [cells[n]], [cells[n - 1]]) for n in range(1, 100)]).relation
+    assert relation.described() == f"dt/{label} = dt/{label} - 1 hour"
+    assert expected(relation, [f"{label}=0/dt=2024-05-06"]) == [
+        str(Partition(tuple(sorted({label: "23", "dt": "2024-05-05"}.items()))))
+    ]
+
+
+AXES_OF_ONE = {
+    "a day and its hour": (["dt=2024-05-06/hour=3", "dt=2024-05-06/hour=23"], ["dt/hour hour"]),
+    "a null hour among many": (
+        [*(f"dt=2024-05-06/hour={n}" for n in range(24)), "dt=2024-05-06/hour=__HIVE_DEFAULT__"],
+        ["dt/hour hour"],
+    ),
+    "a month and its day": (["day=31/month=2024-05", "day=1/month=2024-06"], ["month/day day"]),
+    "no hours": (["dt=2024-05-06/hour=3", "dt=2024-05-06/hour=24"], ["dt day", "hour number"]),
+    "no such day": (["day=31/month=2024-02"], ["day number", "month month"]),
+    "numbers": (["dt=2024-05-06/shard=3"], ["dt day", "shard number"]),
+    "an hour of no day": (["hour=3/region=eu"], ["hour number", "region text"]),
+    "two days": (
+        ["dt=2024-05-06/hour=3/loaded=2024-05-07"],
+        ["dt day", "hour number", "loaded day"],
+    ),
+    "two hours": (["dt=2024-05-06/hour=3/hr=4"], ["dt day", "hour number", "hr number"]),
+    "columns": (["day=6/hour=3/month=5/year=2024"], ["year/month/day/hour hour"]),
+}
+
+
+@pytest.mark.parametrize(("cells", "axes"), AXES_OF_ONE.values(), ids=AXES_OF_ONE)
+def test_a_day_and_its_hour_are_one_axis(cells, axes):
+    """Only if nearly all values form times, and no other dimension could be meant."""
+    assert [f"{'/'.join(axis.labels)} {axis.unit}" for axis in axes_of(cells).axes] == axes
+
+
+@pytest.mark.parametrize("value", ["24", "-1", "3.5", "003", "__HIVE_DEFAULT_PARTITION__"])
+def test_a_value_that_is_no_hour_is_on_no_axis(value):
+    """Its partition has no points."""
+    axes = axes_of([f"dt=2024-05-06/hour={hour}" for hour in range(24)])
+    assert axes.read(f"dt=2024-05-06/hour={value}") is None
+
+
+@given(hours=st.sets(st.integers(0, 80_000_000), min_size=1), width=st.sampled_from([1, 2]))
+def test_a_day_and_its_hour_are_read_as_they_were_written(hours, width):
+    """Reading gives the number of the hour, in all years."""
+    axis = Refined(("dt", "hour"), "hour", "%Y-%m-%d", width)
+    axes = Axes(frozenset(axis.labels), (axis,))
+    assert [axes.read(axes.write((hour,))) for hour in hours] == [(hour,) for hour in hours]
+
+
+@given(st.integers(0, 3_600_000))
+def test_a_month_and_its_day_are_read_as_they_were_written(number):
+    """Reading gives the number of the day, in all years."""
+    axis = Refined(("month", "day"), "day", "%Y-%m")
+    assert axis.read(axis.write(number)) == number
+
+
+@given(
+    points=st.sets(st.integers(700_000, 800_000), min_size=2, max_size=60),
+    ends=st.tuples(st.integers(700_000, 800_000), st.integers(700_000, 800_000)),
+)
+def test_points_between_two_are_on_the_step_and_counted(points, ends):
+    """Neither end is among them."""
+    first, last = sorted(ends)
+    step = Step.of("day", points)
+    between = list(step.between(first, last))
+    assert len(between) == step.count_between(first, last)
+    if step.size and step.calendar == "day":
+        assert between == [n for n in range(first + 1, last) if step.has(n)]
+
+
+def test_a_step_of_months_has_the_first_days_between():
+    """Whether or not the ends begin a month."""
+    firsts = [number_of("day", datetime(2024, n, 1)) for n in range(1, 13)]  # noqa: DTZ001
+    step = Step.of("day", firsts)
+    assert list(step.between(firsts[2], firsts[5])) == firsts[3:5]
+    assert list(step.between(firsts[2] - 1, firsts[5] + 1)) == firsts[2:6]
 
 
 def test_the_same_day_of_the_month_before_ends_with_a_short_month():
