@@ -7,17 +7,22 @@ from __future__ import annotations
 
 import difflib
 from bisect import bisect_right
+from collections import defaultdict
+from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.history.facts.cells import cell_of_text
 from airflow_provider_sparklineage.history.queries import sql
-from airflow_provider_sparklineage.history.queries.answers import of_tables
+from airflow_provider_sparklineage.history.queries.answers import of_tables, values_of
+from airflow_provider_sparklineage.history.queries.patterns.axes import FORMATS
 from airflow_provider_sparklineage.model.datasets import DEFAULT_NAMING, DatasetName, untrimmed
 from airflow_provider_sparklineage.model.exceptions import UnknownNameError
 from airflow_provider_sparklineage.model.texts import some, truncated
+from airflow_provider_sparklineage.model.timestamps import to_datetime, written
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from datetime import datetime
 
 
@@ -266,3 +271,70 @@ def content(
     """
     as_of = of_tables(as_of)
     return history.rows(_CONTENT, {**dataset._asdict(), "cell": cell, "as_of": as_of})
+
+
+class Folders:
+    """The readable form of a dataset's partitions: ``dt=2024-10-15/hour=03`` for ``hour=3``.
+
+    The form of an unknown partition is learned from known ones: the order of the dimensions, the
+    leading zeros of a number and the format of a time.
+
+    :param rows: rows with cell (canonical text) and partition (readable text), the latest last
+    """
+
+    def __init__(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        self._known: dict[str, str] = {
+            row["cell"]: row["partition"] for row in rows if row["cell"] and row["partition"]
+        }
+        self._texts: dict[str, dict[str, str]] = defaultdict(dict)
+        """For each dimension, the readable text of each canonical value."""
+        for cell, partition in self._known.items():
+            readable = values_of(partition) or {}
+            for label, value in (values_of(cell) or {}).items():
+                self._texts[label][value] = readable.get(label, value)
+        last = next(reversed(self._known.values()), None)
+        self._order = list(values_of(last) or ())
+        self._forms = {label: _form(texts) for label, texts in self._texts.items()}
+
+    def of(self, cell: str) -> dict[str, str]:
+        """Give the readable values of a partition, known or not, in the order of the folders.
+
+        :param cell: canonical text of the partition; it may lack dimensions of the dataset
+        """
+        if cell in self._known:
+            return values_of(self._known[cell]) or {}
+        values = values_of(cell) or {}
+        ordered = [label for label in self._order if label in values]
+        return {
+            label: self._text(label, values[label]) for label in dict.fromkeys((*ordered, *values))
+        }
+
+    def _text(self, label: str, value: str) -> str:
+        known = self._texts[label].get(value) if label in self._texts else None
+        return known or self._forms.get(label, str)(value)
+
+
+_SAMPLE = 1_000  # known values of a dimension from which its form is learned
+
+
+def _form(texts: Mapping[str, str]) -> Callable[[str], str]:
+    """Find the function that gives the readable texts of most of a dimension's values.
+
+    :param texts: the readable text of each canonical value
+    """
+    pairs = list(islice(texts.items(), _SAMPLE))
+    changed = [pair for pair in pairs if pair[0] != pair[1]]
+    width = max((len(text) for value, text in changed if value.isdecimal()), default=0)
+    forms: list[Callable[[str], str]] = [str, partial(_padded, width)]
+    if changed and not width:
+        forms += [partial(_formatted, form) for form in FORMATS]
+    return max(forms, key=lambda form: sum(form(value) == text for value, text in pairs))
+
+
+def _padded(width: int, value: str) -> str:
+    return value.zfill(width) if value.isdecimal() else value
+
+
+def _formatted(form: str, value: str) -> str:
+    at = to_datetime(value, "month")
+    return written(at, form) if at else value
