@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from airflow_provider_sparklineage.history.queries import answers
+from airflow_provider_sparklineage.history.queries.datasets import Folders
 from airflow_provider_sparklineage.history.queries.patterns.axes import UNITS, Step, axes_of
 from airflow_provider_sparklineage.history.queries.patterns.learning import Learned, Pair, learn
 from airflow_provider_sparklineage.history.queries.patterns.observed import (
@@ -71,7 +72,7 @@ SELECT cell FROM changes
 WHERE namespace = $namespace AND name = $name AND cell IS NOT NULL LIMIT 1
 """
 _CHANGES = """
-SELECT run_id, cell, extent, valid_from, mode = 'removed' AS is_removed,
+SELECT run_id, cell, partition, extent, valid_from, mode = 'removed' AS is_removed,
        valid_to IS NULL AND mode NOT IN ('drop', 'truncate', 'removed') AS is_there
 FROM changes
 WHERE namespace = $namespace AND name = $name AND extent <> 'none'
@@ -82,8 +83,9 @@ ORDER BY valid_from
 class Gap(msgspec.Struct, frozen=True):
     """A partition that is expected and not there.
 
-    :param partition: values by dimension, of the dimensions that follow from the run
-    :param cell: the same as one text, ``dt=2024-10-15``
+    :param partition: values by dimension, of the dimensions that follow from the run, as they are
+        in the names of the table's folders: ``hour=03``
+    :param cell: the same as one text in canonical form, ``dt=2024-10-15/hour=3``
     :param job: the task that should have written the partition; empty if the partition is expected
         only because of the regular step between the others
     :param run: the last try of the task for that date, if one is known
@@ -121,6 +123,7 @@ class _Partitions:
     """The partitions of a dataset that exist now, and all that were ever written."""
 
     def __init__(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        self.folders = Folders(rows)
         self.ever = {row["cell"] for row in rows if row["cell"]}
         self.cells = {row["cell"] for row in rows if row["cell"] and row["is_there"]}
         last = {row["cell"]: row for row in rows if row["cell"]}
@@ -191,7 +194,7 @@ def _of_task(
                 continue
             yield Gap(
                 answers.Dataset(*dataset),
-                values,
+                there.folders.of(cell),
                 cell,
                 "dropped" if cell in there.ever else _reason(last),
                 task.namespace,
@@ -284,4 +287,4 @@ def _by_step(dataset: DatasetName, there: _Partitions) -> Iterator[Gap]:
         cell = axes.write((number,))
         if cell not in there.cells | there.removed:
             reason = "dropped" if cell in there.ever else "no_run"
-            yield Gap(answers.Dataset(*dataset), answers.values_of(cell) or {}, cell, reason)
+            yield Gap(answers.Dataset(*dataset), there.folders.of(cell), cell, reason)

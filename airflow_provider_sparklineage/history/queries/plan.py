@@ -288,7 +288,7 @@ class _Output:
 
     def __init__(self, history: sql.Rows, name: DatasetName) -> None:
         self._due: dict[frozenset[tuple[str, str]], Gap] = {
-            frozenset(gap.partition.items()): gap
+            frozenset((answers.values_of(gap.cell) or {}).items()): gap
             for gap in gaps(history, name)
             if gap.reason in _PLANNED
         }

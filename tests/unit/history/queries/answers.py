@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 import duckdb
 
+from airflow_provider_sparklineage.history.facts.cells import cell_of_text
 from airflow_provider_sparklineage.history.tables import TABLES
 
 START = datetime(2024, 1, 1, 6)  # noqa: DTZ001  (times of the tables have no zone)
@@ -33,8 +34,8 @@ class Answers:
     def run(self, day, reads=(), writes=(), task="build", state="COMPLETE", edges=(), **fields):
         """Add the run of a day, six hours after the end of its interval's first moment.
 
-        :param reads: cells of ``orders``, or (name, cell); cell None is the whole dataset
-        :param writes: cells of ``revenue``, or (name, cell)
+        :param reads: partitions of ``orders``, or (name, partition); None is the whole dataset
+        :param writes: partitions of ``revenue``, or (name, partition)
         :param edges: (output column, input column, subtype)
         """
         run_id = fields.get("run_id", f"{task}-{day}")
@@ -55,8 +56,9 @@ class Answers:
             self.add("columns", run_id=run_id, type="DIRECT", subtype=subtype, **names)
 
     def _access(self, run_id, side, name, cell, at, state):
-        known = {"run_id": run_id, "namespace": "ns", "name": name, "cell": cell}
-        known |= {"extent": "partition" if cell else "all", "partition": cell}
+        known = {"run_id": run_id, "namespace": "ns", "name": name, "partition": cell}
+        known |= {"extent": "partition" if cell else "all"}
+        known |= {"cell": cell_of_text(cell).cell if cell else None}
         failed = state != "COMPLETE"
         mode = "overwrite" if side == "write" else None
         self.add("accesses", side=side, accessed_at=at, is_failed=failed, mode=mode, **known)

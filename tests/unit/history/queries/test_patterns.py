@@ -151,6 +151,24 @@ def test_each_gap_says_why_it_is_one(answers):
     assert at == ["scheduled-5", "scheduled-7", None, "scheduled-11", "scheduled-13"]
 
 
+@pytest.mark.parametrize("label", ["hour", "hr", "event_hour"])
+def test_an_hour_without_a_run_and_one_of_a_failed_run_are_missing(label):
+    answers = Answers()
+    for n in range(120):
+        start = START.replace(hour=0) + timedelta(hours=n)
+        dates = {"logical_date": start, "data_interval_start": start}
+        dates |= {"data_interval_end": start + timedelta(hours=1)}
+        cell = f"dt={start:%Y-%m-%d}/{label}={start:%H}"
+        if n != 47:
+            state, cells = ("FAIL", []) if n == 51 else ("COMPLETE", [cell])
+            answers.run(n, [], cells, state=state, **dates)
+    found = [(gap.partition, gap.reason) for gap in gaps(answers, REVENUE)]
+    assert found == [
+        ({"dt": "2024-01-02", label: "23"}, "no_run"),
+        ({"dt": "2024-01-03", label: "03"}, "failed"),
+    ]
+
+
 def test_a_failed_try_that_was_repeated_leaves_no_gap(answers):
     daily(answers)
     answers.run(5, [], [day(5)], state="FAIL", run_id="first try", try_number=0)
