@@ -18,8 +18,9 @@ _IGNORED = ("ignored_namespace", "ignored_name")
 # Most cells are written once and read only after that: `cells` leaves such reads out before any
 # join. `cells` is materialized, because the optimizer would take the join of `cells` with all
 # changes for the smaller side. `parts` has all changes of the few datasets that are read whole: a
-# hash table of the changes of all datasets would cost more than the rest of the query. A row of
-# `missed` is a read and a change that came after the read. A change that ended before the reading
+# hash table of the changes of all datasets would cost more than the rest of the query. Cells with
+# other dimensions are joined by the part that both have, which `projected` has. A row of `missed`
+# is a read and a change that came after the read. A change that ended before the reading
 # run ended is not certain: nobody knows whether the run read before or after it. Nor is it certain
 # that a part of a dataset that nobody names was read: such reads and writes (dbt, SQL) are compared
 # for the latest run of a job only, because each of its runs makes all of the output anew, or adds
@@ -54,6 +55,20 @@ WITH ignored AS ({sql.table_of(*_IGNORED)}), shapes AS (
 ), parts AS MATERIALIZED (
     SELECT * FROM changes AS c SEMI JOIN (SELECT DISTINCT namespace, name FROM whole) AS d
         ON d.namespace = c.namespace AND d.name = c.name
+), pairs AS (
+    SELECT s.namespace, s.name, s.dims, t.dims AS other_dims,
+        COALESCE(array_to_string(list_filter(
+            string_split(s.dims, ','), lambda dim: list_contains(string_split(t.dims, ','), dim)
+        ), ','), '') AS common_dims
+    FROM shapes AS s JOIN shapes AS t
+        ON t.namespace = s.namespace AND t.name = s.name AND t.dims <> s.dims
+), projected AS (
+    SELECT c.*, p.other_dims, COALESCE(array_to_string(list_filter(
+        string_split(c.cell, '/'),
+        lambda part: list_contains(string_split(p.common_dims, ','), split_part(part, '=', 1))
+    ), '/'), '') AS common_cell
+    FROM parts AS c JOIN pairs AS p
+        ON p.namespace = c.namespace AND p.name = c.name AND p.dims = c.dims
 ), missed AS (
     SELECT b.reader_run_id, b.read_at, b.namespace, b.name, b.cell AS read_cell, c.cell, c.run_id,
         c.valid_from, c.mode, b.is_certain
@@ -88,13 +103,12 @@ WITH ignored AS ({sql.table_of(*_IGNORED)}), shapes AS (
     SELECT b.reader_run_id, b.read_at, b.namespace, b.name, NULL, c.cell, c.run_id,
         c.valid_from, c.mode, b.is_certain AND b.extent = 'all'
     FROM whole AS b
-    JOIN shapes AS s ON s.namespace = b.namespace AND s.name = b.name
-    JOIN shapes AS t ON t.namespace = s.namespace AND t.name = s.name AND t.dims <> s.dims
-    JOIN parts AS c ON c.namespace = s.namespace AND c.name = s.name AND c.dims = s.dims
+    JOIN projected AS c ON c.namespace = b.namespace AND c.name = b.name
         AND c.valid_from > b.read_at AND c.run_id <> b.reader_run_id
         AND (b.extent <> 'range' OR {sql.within("c.partition", "b")})
-    SEMI JOIN parts AS v ON v.namespace = c.namespace AND v.name = c.name AND v.dims = t.dims
-        AND {sql.meets("v.cell", "c.cell")} AND {sql.found_by("b", "v")}
+    SEMI JOIN projected AS v ON v.namespace = c.namespace AND v.name = c.name
+        AND v.dims = c.other_dims AND v.other_dims = c.dims AND v.common_cell = c.common_cell
+        AND {sql.found_by("b", "v")}
     UNION ALL
     SELECT b.reader_run_id, b.read_at, b.namespace, b.name, NULL, c.cell, c.run_id,
         c.valid_from, c.mode, b.is_certain AND b.extent = 'all' AND (c.cell IS NULL)
