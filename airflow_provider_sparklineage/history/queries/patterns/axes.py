@@ -6,8 +6,8 @@
                                     ``2024-W20`` a week); timestamps that are all at midnight are
                                     days
 ``year=2024/month=5/day=6``         one axis of days, from several dimensions
-``dt=2024-10-15/hour=3``            one axis of hours, from a day and the hour of the day; likewise
-                                    one of days, from a month and the day of the month
+``dt=2024-10-15/hour=3``            one axis of hours, from a day and the hour of the day
+``month=2024-05/day=6``             one axis of days, from a month and the day of the month
 ``ts_day=19849``                    a number; or days (months, hours) since 1970, as Iceberg counts
                                     them, if that explains the runs better
 ``region=eu``, anything else        texts

@@ -12,8 +12,10 @@ would explain them as well.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from functools import cached_property
 from itertools import islice, product
 from math import prod, sqrt
 from typing import TYPE_CHECKING, NamedTuple
@@ -224,8 +226,26 @@ class KnownPoints:
         for points, at in since.items():
             self._all[tuple(points[n] for n in kept)].append((points, at))
 
-    def __iter__(self) -> Iterator[Points]:
-        return iter(self._all)
+    def inside(self, boxes: Sequence[Box]) -> Iterator[Points]:
+        """Yield the points that are in any of the boxes, on the axes ``kept`` of this object.
+
+        If the first side of a box is a range, only the points of this range are looked at: there
+        are tens of thousands of hours, and rules of a year are tried on hundreds of runs.
+        """
+        if len(boxes) > _FEW_BOXES:
+            yield from filter(_inside(boxes), self._sorted)
+            return
+        for box in boxes:
+            side = box[0] if box else None
+            begin, end = 0, len(self._sorted)
+            if isinstance(side, range):
+                begin = bisect_left(self._sorted, (side.start,))
+                end = bisect_left(self._sorted, (side.stop,))
+            yield from (self._sorted[n] for n in range(begin, end) if _has(box, self._sorted[n]))
+
+    @cached_property
+    def _sorted(self) -> list[Points]:
+        return sorted(self._all)
 
     def there(self, kept: Points, at: datetime | None) -> Iterator[Points]:
         """Yield the known partitions, as points, that existed at a time.
@@ -296,7 +316,7 @@ def _missing(run: Observed, known: KnownPoints, boxes: Sequence[Box]) -> Iterato
     if sum(map(_size_of, boxes)) <= 20 * len(run.found) + 1_000:
         expected = (points for box in boxes for points in product(*box))
     else:
-        expected = filter(_inside(boxes), known)
+        expected = known.inside(boxes)
     for kept in expected:
         for points in known.there(kept, run.pair.at):
             if points not in run.found and points not in yielded:

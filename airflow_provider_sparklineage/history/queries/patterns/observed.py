@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from datetime import datetime
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -269,7 +270,13 @@ def dates_of(row: Mapping[str, Any]) -> str:
     :param row: a row with the columns of :data:`DATES`
     :return: the dates of :data:`DATES` that the run has; ``run=any`` for a run without dates
     """
-    values = [(label, row[label].strftime("%Y-%m-%dT%H:%M:%S")) for label in DATES if row[label]]
+    return _dates_text(*(row[label] for label in DATES))
+
+
+@lru_cache(maxsize=4_096)  # the map indexes of a DAG run have the same dates
+def _dates_text(*dates: datetime | None) -> str:
+    each = zip(DATES, dates, strict=True)
+    values = [(label, at.strftime("%Y-%m-%dT%H:%M:%S")) for label, at in each if at]
     return str(Partition(tuple(values or [("run", "any")])))
 
 

@@ -213,7 +213,7 @@ AXES_OF_ONE = {
 
 @pytest.mark.parametrize(("cells", "axes"), AXES_OF_ONE.values(), ids=AXES_OF_ONE)
 def test_a_day_and_its_hour_are_one_axis(cells, axes):
-    """Only if nearly all values form times, and no other dimension could be meant."""
+    """Only if nearly all values form times, and no second dimension has such a name."""
     assert [f"{'/'.join(axis.labels)} {axis.unit}" for axis in axes_of(cells).axes] == axes
 
 
