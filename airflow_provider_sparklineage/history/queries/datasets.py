@@ -236,24 +236,20 @@ WITH replaced AS (
 SELECT c.run_id, COALESCE(c.cell, $cell) AS cell, c.valid_from,
     c.extent IN ('partition', 'all') AND (c.uncertain_from IS NULL
         OR c.uncertain_from > COALESCE($as_of, TIMESTAMP '9999-12-31')) AS is_certain
-FROM changes AS c
+FROM changes AS c ANTI JOIN replaced AS r
+    ON r.dims IS DISTINCT FROM c.dims
+    AND (r.valid_from > c.valid_from OR (r.valid_from = c.valid_from AND r.run_id > c.run_id))
+    AND array_length(list_filter(
+        string_split(r.cell, '/'),
+        lambda part: NOT list_contains(string_split($cell, '/'), part)
+            AND NOT list_contains(string_split(COALESCE(c.cell, ''), '/'), part)
+    )) = 0
 WHERE c.namespace = $namespace AND c.name = $name AND c.mode NOT IN {sql.REMOVING}
     AND ($as_of IS NULL OR c.valid_from <= $as_of)
     AND (c.valid_to IS NULL OR c.valid_to > $as_of)
     AND ($cell IS NULL OR c.cell = $cell
         OR (c.cell IS NOT NULL AND {sql.meets("c.cell", "$cell")})
         OR (c.cell IS NULL AND (c.extent <> 'range' OR {sql.within("$cell", "c")})))
-    AND NOT EXISTS (
-        SELECT 1 FROM replaced AS r
-        WHERE r.dims IS DISTINCT FROM c.dims
-            AND (r.valid_from > c.valid_from
-                OR (r.valid_from = c.valid_from AND r.run_id > c.run_id))
-            AND array_length(list_filter(
-                string_split(r.cell, '/'),
-                lambda part: NOT list_contains(string_split($cell, '/'), part)
-                    AND NOT list_contains(string_split(COALESCE(c.cell, ''), '/'), part)
-            )) = 0
-    )
 """
 
 

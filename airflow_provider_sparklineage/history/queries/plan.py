@@ -385,7 +385,7 @@ def _step_of_gap(one: Unwritten) -> answers.Step | None:
         gap.dag_id,
         task_id,
         gap.dag_run_id,
-        -1,
+        gap.map_index,
         run_id,
         ended,
         one.wave,

@@ -7,6 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
+pytest.importorskip("airflow.models", reason="it takes Airflow")
+
 from airflow_provider_sparklineage.cli.history import clearing
 from airflow_provider_sparklineage.cli.history.task_instances import STRANDED
 from airflow_provider_sparklineage.history.queries.answers import ByHand, Plan, Step

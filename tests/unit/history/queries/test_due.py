@@ -49,7 +49,7 @@ def test_the_dates_between_known_ones_are_due_unless_there_are_too_many(known, s
     assert dates("day", [MONDAY + n for n in known]) == spans
 
 
-def test_a_stretch_that_is_left_out_is_told_with_its_dates():
+def test_a_stretch_that_is_left_out_is_named_with_its_dates():
     """The first and the last are known dates."""
     line = timeline("day", [MONDAY, MONDAY + 1, MONDAY + 2, FAR])
     assert line.left_out == [Stretch(MONDAY + 2, FAR, FAR - MONDAY - 3)]
