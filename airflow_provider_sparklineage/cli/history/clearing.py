@@ -86,10 +86,11 @@ def possible(steps: Sequence[Step], runner: TaskInstances) -> tuple[list[list[Ke
     :return: the waves (groups that are cleared together, one wave after the other), and whether any
         task instance was left out
     """
-    own = [step for step in steps if step.namespace in ("", runner.namespace)]
+    namespace = runner.namespace
+    own = [step for step in steps if step.namespace in ("", namespace)]
     for step in steps:
-        if step not in own:
-            commands.note(f"{_key(step)} is left out. {_of_another(step, runner.namespace)}")
+        if step.namespace not in ("", namespace):
+            commands.note(f"{_key(step)} is left out. {_of_another(step, namespace)}")
     obstacles = runner.obstacles({_key(step): step.ended for step in own})
     for key, why in obstacles.items():
         commands.note(f"{key} is left out. {why}")
@@ -187,15 +188,15 @@ def _until_ended(
     A stranded task instance is cleared again; the state of one that is stranded again and again is
     final.
     """
-    from airflow_provider_sparklineage.cli.history.task_instances import STRANDED
-
     cleared = Counter(wave)
     looks = 0
     with commands.progress(title, len(wave)) as reached:
         while True:
             states = dict(runner.states(wave))
             stranded = [
-                k for k, s in states.items() if s == STRANDED and cleared[k] < _MOST_CLEARED
+                key
+                for key, state in states.items()
+                if state == runner.STRANDED and cleared[key] < _MOST_CLEARED
             ]
             if stranded:
                 runner.clear(stranded)

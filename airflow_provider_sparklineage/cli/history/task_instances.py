@@ -39,8 +39,6 @@ GONE = "gone"
 """State of a task instance whose run or DAG was deleted."""
 PAUSED = "waits in a paused DAG"
 """State of a task instance that was cleared, but cannot begin while its DAG is paused."""
-STRANDED = "stranded: its DAG run was closed"
-"""State of a task instance that was cleared, but cannot begin because its DAG run has ended."""
 
 
 class Key(NamedTuple):
@@ -58,6 +56,9 @@ class Key(NamedTuple):
 
 class TaskInstances:
     """The task instances in Airflow's database."""
+
+    STRANDED = "stranded: its DAG run was closed"
+    """State of a task instance that was cleared, but cannot begin as its DAG run has ended."""
 
     @property
     def namespace(self) -> str:
@@ -94,7 +95,7 @@ class TaskInstances:
         """Give the states of the task instances that have ended.
 
         Task instances that will not begin are given as well, as :data:`GONE`, :data:`PAUSED` or
-        :data:`STRANDED`.
+        :attr:`STRANDED`.
         """
         with create_session() as session:
             ends = {key: _end(key, session) for key in keys}
@@ -114,12 +115,16 @@ class TaskInstances:
 
 
 def _is_closing(dag_id: str, run_id: str, session: Session) -> bool:
-    run = (DagRun.dag_id == dag_id) & (DagRun.run_id == run_id)
-    if session.scalar(select(DagRun.state).where(run)) not in State.unfinished_dr_states:
+    if _state_of(dag_id, run_id, session) not in State.unfinished_dr_states:
         return False
     of_run = (TaskInstance.dag_id == dag_id) & (TaskInstance.run_id == run_id)
     is_open = TaskInstance.state.is_(None) | TaskInstance.state.not_in(State.finished)
     return session.execute(select(TaskInstance.task_id).where(of_run, is_open)).first() is None
+
+
+def _state_of(dag_id: str, run_id: str, session: Session) -> str | None:
+    run = (DagRun.dag_id == dag_id) & (DagRun.run_id == run_id)
+    return session.scalar(select(DagRun.state).where(run))
 
 
 def _end(key: Key, session: Session) -> str:
@@ -134,9 +139,8 @@ def _end(key: Key, session: Session) -> str:
     dag = session.get(DagModel, key.dag_id)
     if dag is None:
         return GONE
-    run = (DagRun.dag_id == key.dag_id) & (DagRun.run_id == key.run_id)
-    if session.scalar(select(DagRun.state).where(run)) in State.finished_dr_states:
-        return STRANDED
+    if _state_of(key.dag_id, key.run_id, session) in State.finished_dr_states:
+        return TaskInstances.STRANDED
     return PAUSED if dag.is_paused else ""
 
 

@@ -282,9 +282,10 @@ def _counts(
             if count is None:
                 continue
             counts = last[side, name]
-            is_ruled = one.run.run_id not in growing.get((side, name), (one.run.run_id,))
-            is_enough = len(counts) >= _COUNTS[0] and not is_ruled
-            if is_enough and (usual := _unusual(count, counts)):
+            broken = growing.get((side, name))
+            is_ruled = broken is not None and one.run.run_id not in broken
+            is_judged = len(counts) >= _COUNTS[0] and not is_ruled
+            if is_judged and (usual := _unusual(count, counts)):
                 verb = "read" if side == "read" else "written"
                 text = f"{count} partitions of {name} {verb}; {' to '.join(usual)} are usual."
                 now = (str(count),)

@@ -24,6 +24,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from tests.history.ledger import Access, Cell, Edge, Instance, Ledger, Run, Table, cell
+from tests.history.simulation import Input
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -34,19 +35,6 @@ AIRFLOWS = ("world", "second")
 _DIMS = ((), ("dt",), ("dt",), ("dt", "region"), ("region", "dt"), ("region",))
 _MINUTES = (0, 1, 1, 5, 5, 20, 45, 180)
 _LONGEST = 60 * 26
-
-
-@dataclass(frozen=True)
-class Input:
-    """A table that a task reads.
-
-    :param rule: same, yesterday, window (three days up to it) or whole
-    :param is_coarse: whether of two dimensions only the day is known
-    """
-
-    table: Table
-    rule: str
-    is_coarse: bool = False
 
 
 @dataclass(frozen=True)

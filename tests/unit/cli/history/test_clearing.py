@@ -7,10 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-pytest.importorskip("airflow.models", reason="it takes Airflow")
-
 from airflow_provider_sparklineage.cli.history import clearing
-from airflow_provider_sparklineage.cli.history.task_instances import STRANDED
 from airflow_provider_sparklineage.history.queries.answers import ByHand, Plan, Step
 from airflow_provider_sparklineage.model.exceptions import UnusableInputError
 
@@ -19,6 +16,7 @@ class Airflow:
     """Runs what is cleared, each in so many looks at it, with the state that it is to have."""
 
     namespace = "prod"
+    STRANDED = "stranded: its DAG run was closed"
 
     def __init__(self, states=None, looks=0, stranded=0, closing=0):
         self.states_of = states or {}
@@ -45,7 +43,7 @@ class Airflow:
         states = {k: self.states_of.get(k, "success") for k in keys}
         if self.stranded > 0:
             self.stranded -= 1
-            states[keys[0]] = STRANDED
+            states[keys[0]] = self.STRANDED
         return states
 
 
@@ -93,6 +91,7 @@ def test_each_minute_says_what_is_waited_for(capsys):
 
 
 def test_tasks_of_another_airflow_are_left_out(capsys):
+    pytest.importorskip("airflow.models", reason="keys of task instances take Airflow")
     steps = [step("a"), step("a", "staging"), step("b", wave=1)]
     waves, is_left_out = clearing.possible(steps, Airflow())
     assert [[key.task_id for key in wave] for wave in waves] == [["a"], ["b"]]
@@ -101,6 +100,7 @@ def test_tasks_of_another_airflow_are_left_out(capsys):
 
 
 def test_each_map_index_is_cleared():
+    pytest.importorskip("airflow.models", reason="keys of task instances take Airflow")
     waves, _ = clearing.possible([step("a", map_index=n) for n in range(3)], Airflow())
     assert [key.map_index for key in waves[0]] == [0, 1, 2]
 
