@@ -5,15 +5,16 @@
     <store>/manifest.json                 the generation that is in force
     <store>/lock.json                     the owner of the lock: the process that builds
     <store>/facts/<build>/*.parquet       the facts that a build added
-    <store>/generations/<build>/*.parquet the tables, made from all facts
+    <store>/generations/<build>/*.parquet the files of the tables that a build wrote
     <store>/marks/*.json                  the parts of the sources that were read
     <store>/tmp/                          temporary files of a running build
 
 A build writes new files and then, in one step, the manifest that names them. So a reader sees
 either the generation before the build or the one after it. A file that the manifest does not name
-is not part of the store. If a new manifest no longer names a folder, a build at least an hour later
-removes the folder, because a reader may still use it until then. The next build removes the folder
-of an interrupted build.
+is not part of the store. A file never changes: a build writes only files with rows that are new or
+changed, and names the other files of the generation before again. If a new manifest no longer names
+a file, a build at least an hour later removes the file, because a reader may still use it until
+then. The next build removes the folder of an interrupted build.
 
 A store is a folder of this machine, or a folder below a URL that Airflow can open. It has one
 writer at a time: a lock file names the writer, and the writer renews the lock for as long as the
@@ -58,11 +59,55 @@ MANIFEST, FACTS, GENERATIONS, MARKS = "manifest.json", "facts", "generations", "
 """Names in a store: of the manifest's file, and of the folders of facts, tables and marks."""
 
 
-class Retired(Struct, frozen=True):
-    """A folder that the manifest has not named since ``at``; readers may still use the folder."""
+class Retired(Struct, frozen=True, rename={"name": "folder"}):
+    """A file that the manifest has not named since ``at``; readers may still use the file.
 
-    folder: str
+    :param name: name of the file; or of a folder, if the manifest names no file in it
+    """
+
+    name: str
     at: Time
+
+    @property
+    def folder(self) -> str:
+        """The folder of the build that wrote the file."""
+        return _folder(self.name)
+
+
+def _folder(name: str) -> str:
+    """Give the folder of the build that wrote a file, e.g. ``facts/000001-3f2a``."""
+    return "/".join(name.split("/")[:2])
+
+
+class Piece(Struct, frozen=True):
+    """A file of a table, and which rows of the table are in it.
+
+    :param rows: number of its rows
+    :param start: text of the time from which on rows are in the file, up to the start of the next
+        piece of the bucket; ``-infinity`` for the first one. A null time counts as ``infinity``
+    :param bucket: number of the bucket; see :attr:`Layout.buckets`
+    """
+
+    file: str
+    rows: int
+    start: str
+    bucket: int = 0
+
+
+class Layout(Struct, frozen=True):
+    """How the rows of the tables are divided among files, so that a build can rewrite a few files.
+
+    A bucket has the datasets from its start up to the start of the next bucket. Tables that are not
+    :attr:`.tables.Table.is_by_dataset` have one bucket. The rows of a bucket are divided by time.
+
+    :param spread: the number of buckets that the number of accesses asked for
+    :param buckets: for each bucket, the text (:func:`.pieces.key`) of its first dataset
+    :param pieces: the files of each table, by name of the table
+    """
+
+    spread: int
+    buckets: list[str]
+    pieces: dict[str, list[Piece]]
 
 
 class Manifest(Struct, frozen=True):
@@ -76,9 +121,11 @@ class Manifest(Struct, frozen=True):
     :param rows: number of rows of each table; the key ``events`` has the number of facts
     :param marks: name of the file with the marks of the sources; empty if there is none
     :param skipped: number of texts and files that all builds have skipped, by reason
-    :param retired: folders that are no longer named, and will be removed
+    :param retired: files that are no longer named, and will be removed
     :param since: time before which events were forgotten; builds ignore such old events if a source
         has them again. None if no event was forgotten
+    :param layout: which rows the files of the tables have; None if nothing is known of it, so that
+        the next build by DuckDB has to make the tables anew
     """
 
     version: int
@@ -91,15 +138,20 @@ class Manifest(Struct, frozen=True):
     marks: str = ""
     retired: tuple[Retired, ...] = ()
     since: Time | None = None
+    layout: Layout | None = None
+
+    def files(self) -> set[str]:
+        """Give the files of facts and tables."""
+        named = (*self.facts.values(), *self.tables.values())
+        return {name for names in named for name in names}
 
     def folders(self) -> set[str]:
         """Give the folders that contain the files of facts and tables."""
-        named = (*self.facts.values(), *self.tables.values())
-        return {"/".join(name.split("/")[:2]) for files in named for name in files}
+        return set(map(_folder, self.files()))
 
 
 GRACE = timedelta(hours=1)
-"""How long a folder is kept after the manifest has stopped naming it."""
+"""How long a file is kept after the manifest has stopped naming it."""
 
 
 class Building:
@@ -139,8 +191,9 @@ class Building:
         skipped: Mapping[str, int],
         marks: Mapping[str, str] | None = None,
         since: datetime | None = None,
+        layout: Layout | None = None,
     ) -> Manifest:
-        """Write the manifest of the new generation, and remove folders that no reader can use.
+        """Write the manifest of the new generation, and remove files that no reader can use.
 
         :param facts: names of the files of all parts of the facts in this generation, by name of
             the part
@@ -150,6 +203,7 @@ class Building:
         :param marks: the marks of the sources; None takes over those of the generation before
         :param since: forget events that are older; None takes over the time of the generation
             before
+        :param layout: which rows the files of the tables have, if that is known
         :return: the new manifest
         :raise HistoryError: if another build took the lock over; no manifest is written then
         """
@@ -164,11 +218,18 @@ class Building:
             skipped=self._total(skipped),
             marks=before.marks if marks is None else self._marked(marks),
             since=since or before.since,
+            layout=layout,
         )
-        gone = sorted(before.folders() - manifest.folders())
-        fresh = (one for one in before.retired if at - one.at <= GRACE)
-        retired = (*fresh, *(Retired(folder, at) for folder in gone))
+        folders = before.folders() - manifest.folders()
+        gone = {name if _folder(name) not in folders else _folder(name)
+                for name in before.files() - manifest.files()}  # fmt: skip
+        fresh = [one for one in before.retired if at - one.at <= GRACE]
+        retired = (*fresh, *(Retired(name, at) for name in sorted(gone)))
         manifest = msgspec.structs.replace(manifest, retired=retired)
+        self._lock.check()
+        # Before the manifest forgets them: if this build is killed here, the next one removes them.
+        for one in set(before.retired).difference(fresh):
+            self.store.files.remove(one.name)
         self._put_in_force(manifest)
         return manifest
 
@@ -228,7 +289,7 @@ class Building:
         self._sweep(manifest)
 
     def _sweep(self, manifest: Manifest) -> None:
-        """Remove the folders that a manifest no longer needs, and those of interrupted builds."""
+        """Remove folders without any file that is needed, e.g. those of interrupted builds."""
         files = self.store.files
         used = manifest.folders() | {one.folder for one in manifest.retired} | {manifest.marks}
         for top in (FACTS, GENERATIONS, MARKS):

@@ -28,13 +28,17 @@ class Column(Frozen, frozen=True):
 class Table(Frozen, frozen=True):
     """A table of the history, or the type of the elements of a list in a table.
 
-    :param sorted_by: columns by which the rows in the files are sorted, to make lookups quick
+    :param sorted_by: columns by which the rows in a file are sorted, to make lookups quick
+    :param time: column by whose time the rows are divided among files
+    :param is_by_dataset: whether the rows are divided among files by dataset, too
     """
 
     name: str
     description: str
     columns: tuple[Column, ...]
     sorted_by: tuple[str, ...] = ()
+    time: str = ""
+    is_by_dataset: bool = False
 
     def struct(self) -> str:
         """Give the SQL type of a row, for lists of such rows: ``STRUCT(a VARCHAR, b BIGINT)``."""
@@ -133,6 +137,7 @@ RUNS = Table(
         *_PRODUCER,
     ),
     ("ended", "run_id"),
+    time="ended",
 )
 ACCESSES = Table(
     "accesses",
@@ -144,6 +149,8 @@ ACCESSES = Table(
         Column("is_expected", FLAG, "Whether only the start of the run listed it, as a plan."),
     ),
     ("accessed_at", "run_id"),
+    time="accessed_at",
+    is_by_dataset=True,
 )
 COLUMNS = Table(
     "columns",
@@ -154,6 +161,7 @@ COLUMNS = Table(
         *_EDGE,
     ),
     ("ended", "run_id"),
+    time="ended",
 )
 CHANGES = Table(
     "changes",
@@ -172,6 +180,8 @@ CHANGES = Table(
         Column("uncertain_from", TIME, "From when on something is assumed; null if it is certain."),
     ),
     ("namespace", "name", "cell", "valid_from"),
+    time="valid_from",
+    is_by_dataset=True,
 )
 BINDINGS = Table(
     "bindings",
@@ -191,18 +201,22 @@ BINDINGS = Table(
         Column("is_certain", FLAG, "Whether nothing of this is assumed."),
     ),
     ("namespace", "name", "cell", "read_at"),
+    time="read_at",
+    is_by_dataset=True,
 )
 CHANGES_BY_RUN = Table(
     "changes_by_run",
     "The rows of changes in the order of time, to find the writes of a run.",
     CHANGES.columns,
     ("valid_from", "run_id"),
+    time="valid_from",
 )
 BINDINGS_BY_RUN = Table(
     "bindings_by_run",
     "The rows of bindings in the order of time, to find the reads of a run.",
     BINDINGS.columns,
     ("read_at", "reader_run_id"),
+    time="read_at",
 )
 
 TABLES = (RUNS, ACCESSES, COLUMNS, CHANGES, BINDINGS, CHANGES_BY_RUN, BINDINGS_BY_RUN)
