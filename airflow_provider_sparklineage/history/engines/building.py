@@ -3,9 +3,10 @@
 1. Lines of facts become Parquet files: DuckDB writes one file while Python makes the next lines.
    Column lineage that several lines share is parsed once, which saves half of the time.
 2. A query finds the facts that are new to the store.
-3. If many builds have added files of facts to the store, or if events are to be forgotten, all
-   facts are written into one file.
-4. The steps make the tables from the facts, and the store publishes the tables.
+3. The new facts are merged into the tables (:mod:`.merging`); if that is not possible, the steps
+   make the tables from all facts.
+4. If many builds have added files of facts to the store, or if events are to be forgotten, facts of
+   several builds are written into one file. The store publishes facts and tables.
 
 Data that exceeds DuckDB's memory limit is written to the store's disk while the build runs.
 """
@@ -19,13 +20,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.history.engines.duckdb import (
-    PARQUET,
     connect,
+    copy,
+    count_of,
     create_view,
     failing,
     literal,
-    text_literal,
+    scan_of,
 )
+from airflow_provider_sparklineage.history.engines.merging import merge
+from airflow_provider_sparklineage.history.engines.pieces import Sizes, make
 from airflow_provider_sparklineage.history.sources import Reading, Source
 from airflow_provider_sparklineage.history.steps import STEPS, Step
 from airflow_provider_sparklineage.history.store import Store
@@ -39,7 +43,7 @@ if TYPE_CHECKING:
     import duckdb
 
     from airflow_provider_sparklineage.history.facts import Line
-    from airflow_provider_sparklineage.history.store import Building
+    from airflow_provider_sparklineage.history.store import Building, Layout, Manifest
 
 
 class FactsFile(Frozen, frozen=True):
@@ -55,7 +59,7 @@ class FactsFile(Frozen, frozen=True):
     @property
     def scan(self) -> str:
         """The call of DuckDB's ``read_parquet`` that reads the file."""
-        return f"read_parquet({literal(self.file)}, file_row_number = true)"
+        return scan_of([self.file], "file_row_number = true")
 
 
 def new_facts(
@@ -86,20 +90,21 @@ def new_facts(
     connection.execute(
         "CREATE TABLE fresh AS SELECT file, place FROM (SELECT *, row_number() OVER "
         "(PARTITION BY event_id ORDER BY file, place) AS nth FROM ids) "
-        "WHERE nth = 1 AND event_id NOT IN (SELECT event_id FROM known)"
+        "WHERE nth = 1 AND event_id NOT IN "
+        "(SELECT event_id FROM known SEMI JOIN ids USING (event_id))"
     )
     query = "SELECT file, count(*) FROM fresh GROUP BY ALL ORDER BY ALL"
     counts = connection.execute(query).fetchall()
     added = []
     for number, count in counts:
         one = files[number]
-        if Path(one.file).parent == scratch and _count(connection, one.scan) == count:
+        if Path(one.file).parent == scratch and count_of(connection, one.scan) == count:
             added.append(Path(one.file))  # this build wrote the file, and all of its events are new
             continue
         added.append(scratch / f"added-{number:05}.parquet")
         places = f"SELECT place FROM fresh WHERE file = {number}"
         rows = f"{one.scan} WHERE file_row_number IN ({places})"
-        _copy(connection, f"SELECT * EXCLUDE (file_row_number) FROM {rows}", added[-1])
+        copy(connection, f"SELECT * EXCLUDE (file_row_number) FROM {rows}", added[-1])
     return sum(count for _, count in counts), added
 
 
@@ -186,7 +191,7 @@ def _write(
         f"LEFT JOIN {_json_lines(shared, texts, _COLUMNS)} USING (columns_id) "
         "WHERE event_id IS NOT NULL AND run_id IS NOT NULL AND event_time IS NOT NULL"
     )
-    count = _copy(connection, query, file)
+    count = copy(connection, query, file)
     head.unlink()
     shared.unlink()
     return count
@@ -210,10 +215,10 @@ def _json_lines(file: Path, lines: list[bytes], columns: Sequence[Column]) -> st
 _MEMORY = "500MB"  # DuckDB's limit; with Python and uncounted memory, a process stays below 1 GB
 
 MAX_PARTS = 32
-"""Number of parts of facts at which the next build writes all facts into one part.
+"""Number of parts of facts at which the next build writes several parts into one.
 
-Each build adds a part and reads the files of all parts; from an object store, the number of files
-decides how long that takes. The tables are written anew by each build with new events in any case.
+Each build adds a part and looks for events and runs in the files of all parts; from an object
+store, the number of files decides how long that takes.
 """
 
 UNREADABLE = "unreadable"
@@ -244,14 +249,17 @@ def build(
     *,
     progress: Callable[[int], None] | None = None,
     keep: timedelta | None = None,
+    sizes: Sizes = Sizes(),  # noqa: B008 - it is frozen
 ) -> Built:
-    """Add the events of sources to a store; if there are new events, make the tables anew.
+    """Add the events of sources to a store, and merge them into the tables.
 
-    The tables are also made anew if ``keep`` is given, or the store is new or of an older version.
+    The tables are made anew from all facts if the store is new or of an older version, if events
+    are forgotten, if Spark has built the tables, or if they have outgrown their layout.
 
     :param progress: a function that is called with the number of events so far
     :param keep: age from which events are forgotten for good: the store deletes them, and no later
         build of this store adds them again
+    :param sizes: how the tables are divided among files
     :raise HistoryError: if DuckDB is missing, another build runs, or the disk is full
     """
     begun = time.monotonic()
@@ -274,16 +282,19 @@ def build(
         known = _local(building, before.facts)
         count, new = new_facts(connection, known, files, building.scratch)
         if count or keep is not None or before.version < VERSION or not before.generation:
-            if _is_compaction_due(connection, before.facts, known, since):
-                create_view(connection, FACTS, [*known, *map(str, new)], "compacted")
-                query = f"SELECT * FROM compacted {_where(since)}"
-                whole = building.scratch / "compacted.parquet"
-                _copy(connection, query, whole, ", ROW_GROUP_SIZE 4096")  # the rows are long
-                parts = _put_facts(building, [whole])
+            is_forgetting = _has_older(connection, known, since)
+            layout = None if is_forgetting else _mergeable(before, count, sizes)
+            if layout is None:
+                parts = _parts(connection, building, new, since if is_forgetting else None)
+                events, layout = _made(connection, building, parts, since, sizes)
             else:
-                parts = {**before.facts, **_put_facts(building, new)}
-            tables, rows = _tables(connection, building, parts, since)
-            building.publish(parts, tables, rows, skipped, reading.marks, since)
+                events = before.rows["events"] + count
+                layout = merge(connection, building, layout, known, new, sizes)
+                parts = _parts(connection, building, new, None)
+            tables = {t: [one.file for one in pieces] for t, pieces in layout.pieces.items()}
+            rows = {t: sum(one.rows for one in pieces) for t, pieces in layout.pieces.items()}
+            rows = {"events": events, **rows}
+            building.publish(parts, tables, rows, skipped, reading.marks, since, layout)
         else:
             building.note(reading.marks, skipped)
             rows = before.rows
@@ -292,23 +303,26 @@ def build(
     return Built(reading.events + theirs, count, skipped, rows, time.monotonic() - begun)
 
 
-def _is_compaction_due(
-    connection: duckdb.DuckDBPyConnection,
-    parts: Mapping[str, Sequence[str]],
-    files: Sequence[str],
-    since: datetime | None,
+def _mergeable(before: Manifest, new: int, sizes: Sizes) -> Layout | None:
+    """Give the layout of a generation's tables; None if they must be made anew.
+
+    :param new: number of the new events, which are taken to have as many accesses as the others
+    """
+    if before.layout is None or before.version < VERSION:
+        return None
+    events, accesses = before.rows["events"], before.rows["accesses"]
+    accesses += accesses * new // max(events, 1)
+    return None if sizes.is_outgrown(before.layout, accesses) else before.layout
+
+
+def _has_older(
+    connection: duckdb.DuckDBPyConnection, files: Sequence[str], since: datetime | None
 ) -> bool:
-    """Whether this build has to write all facts of the store anew, into one part.
+    """Whether there are facts of events that are to be forgotten.
 
-    It has to if the store has :data:`MAX_PARTS` parts (a part is the files that one build wrote),
-    or if it has events older than ``since``.
-
-    :param parts: names of the files of each part, by name of the part
-    :param files: paths of the files of all parts, on this machine
+    :param files: paths of the files of facts, on this machine
     :param since: time before which events are forgotten; None if no event is forgotten
     """
-    if len(parts) >= MAX_PARTS:
-        return True
     if since is None:
         return False
     create_view(connection, FACTS, files, "held")
@@ -331,71 +345,93 @@ def _files_of(store: Store, since: datetime | None) -> list[FactsFile]:
     ]
 
 
-def _put_facts(building: Building, files: Sequence[Path]) -> dict[str, list[str]]:
-    """Put files of facts into the store, as one part: a part is the files that one build wrote.
+def _parts(
+    connection: duckdb.DuckDBPyConnection,
+    building: Building,
+    new: Sequence[Path],
+    since: datetime | None,
+) -> dict[str, list[str]]:
+    """Put the facts of new events into the store, as one part: the files that one build wrote.
 
-    :return: the names of the files in the store, by the name of the part; {} if there are no files
+    If the store has :data:`MAX_PARTS` parts, the new part has the facts of the smallest ones, too:
+    of a store with many events not all facts are written again.
+
+    :param new: the files with the facts of the new events, on this machine
+    :param since: time before which events are forgotten, so that all facts are written again; None
+        if there are no such events
+    :return: the names of the files of all parts in the store, by name of the part
     """
-    if not files:
-        return {}
-    return {building.facts_part: building.put(building.facts_folder, files)}
+    parts = dict(building.before.facts)
+    if since is not None:
+        joined = [*parts]
+    elif len(parts) >= MAX_PARTS:
+        joined = _smallest(connection, building, new)
+    else:
+        joined = []
+    if joined:
+        old = _local(building, {part: parts.pop(part) for part in joined})
+        create_view(connection, FACTS, [*old, *map(str, new)], "compacted")
+        query = f"SELECT * FROM compacted {_where(since)}"
+        new = [building.scratch / "compacted.parquet"]
+        copy(connection, query, new[0], ", ROW_GROUP_SIZE 4096")  # the rows are long
+    if new:
+        parts[building.facts_part] = building.put(building.facts_folder, new)
+    return parts
 
 
-def _tables(
+def _smallest(
+    connection: duckdb.DuckDBPyConnection, building: Building, new: Sequence[Path]
+) -> list[str]:
+    """Give the parts to write again: each has at most twice as many facts as all smaller ones.
+
+    So a fact is written again only if it comes into a part that is half as large again, at least.
+    """
+    sizes = {
+        part: count_of(connection, scan_of(building.store.local(files)))
+        for part, files in building.before.facts.items()
+    }
+    smaller = count_of(connection, scan_of(new)) if new else 0
+    joined: list[str] = []
+    for part in sorted(sizes, key=sizes.__getitem__):
+        if len(joined) > 1 and sizes[part] > 2 * smaller:
+            break
+        joined.append(part)
+        smaller += sizes[part]
+    return joined
+
+
+def _made(
     connection: duckdb.DuckDBPyConnection,
     building: Building,
     parts: Mapping[str, Sequence[str]],
     since: datetime | None,
-) -> tuple[dict[str, list[str]], dict[str, int]]:
+    sizes: Sizes,
+) -> tuple[int, Layout]:
     """Run all steps on the facts of the events that are not older than ``since``.
 
     :param parts: names of the files of the facts, by name of the part
-    :return: for each table, the names of its files in the store; and for each table, the number of
-        its rows. The second mapping has the number of facts too, with the key ``events``
+    :return: the number of facts, and the layout of the new tables
     """
     create_view(connection, FACTS, _local(building, parts), "all_facts")
     connection.execute(f"CREATE VIEW facts AS SELECT * FROM all_facts {_where(since)}")
-    rows = {"events": _count(connection, "facts")}
-    files = {}
-    for step in STEPS:
-        file = _run(connection, building, step)
-        if step.table is not None:
-            rows[step.name] = _count(connection, step.name)
-            files[step.name] = file
-    # Only now: a later step reads the files of the steps before it.
-    return {t: building.put(building.tables_folder, [f]) for t, f in files.items()}, rows
+    files = {step.name: _run(connection, building, step) for step in STEPS}
+    events = count_of(connection, "facts")
+    return events, make(connection, building, files, sizes)
 
 
 def _run(connection: duckdb.DuckDBPyConnection, building: Building, step: Step) -> Path:
     """Write the rows of a step to a file, and create a view of the file with the step's name.
 
-    The rows are sorted if the step makes a table.
+    The rows are sorted if the step makes a table that is not divided by dataset.
 
     :return: the path of the file
     """
     file = building.scratch / f"{step.name}.parquet"
-    order = f" ORDER BY {', '.join(step.table.sorted_by)}" if step.table else ""
-    _copy(connection, f"SELECT * FROM ({step.sql}){order}", file)
-    connection.execute(f"CREATE VIEW {step.name} AS SELECT * FROM read_parquet({literal(file)})")
+    table = None if step.table and step.table.is_by_dataset else step.table
+    order = f" ORDER BY {', '.join(table.sorted_by)}" if table else ""
+    copy(connection, f"SELECT * FROM ({step.sql}){order}", file)
+    connection.execute(f"CREATE VIEW {step.name} AS FROM {scan_of([file])}")
     return file
-
-
-def _copy(connection: duckdb.DuckDBPyConnection, query: str, file: Path, options: str = "") -> int:
-    """Write the rows of a query to a Parquet file; give their number.
-
-    :param options: further options of ``COPY``, beginning with a comma
-    """
-    into = f"{text_literal(str(file))} ({PARQUET}{options})"
-    return _number(connection, f"COPY ({query}) TO {into}")
-
-
-def _count(connection: duckdb.DuckDBPyConnection, view: str) -> int:
-    return _number(connection, f"SELECT count(*) FROM {view}")
-
-
-def _number(connection: duckdb.DuckDBPyConnection, statement: str) -> int:
-    row = connection.execute(statement).fetchone()
-    return int(row[0]) if row else 0
 
 
 def _where(since: datetime | None) -> str:

@@ -11,6 +11,7 @@ from airflow_provider_sparklineage.storage.bounded import reason, remedy
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
     from types import ModuleType
 
     import duckdb
@@ -40,6 +41,8 @@ class History:
         self._store = store  # keeps alive its copies of remote files, which are deleted with it
         self._connection = connect()
         with failing("opened"):
+            # A table may have dozens of files, which do not change.
+            self._connection.execute("SET parquet_metadata_cache = true")
             for table in TABLES:
                 files = store.local(self.manifest.tables.get(table.name, ()))
                 create_view(self._connection, table, files)
@@ -122,12 +125,42 @@ def create_view(
     :param name: name of the view; if it is empty, the view has the name of the table
     """
     scan, in_files = "(SELECT 1 WHERE FALSE)", {}
-    if names := ", ".join(literal(file) for file in files):
-        scan = f"read_parquet([{names}], union_by_name = true, hive_partitioning = false)"
+    if names := [*files]:
+        # Without it, DuckDB would know the statistics of no file, and join in bad orders.
+        scan = scan_of(names, "union_by_name = true")
         described = connection.execute(f"DESCRIBE SELECT * FROM {scan}").fetchall()
         in_files = {column[0]: column[1] for column in described}
     columns = ", ".join(_column(one.name, one.type, in_files) for one in table.columns)
     connection.execute(f"CREATE VIEW {name or table.name} AS SELECT {columns} FROM {scan}")
+
+
+def scan_of(files: Iterable[object], *options: str) -> str:
+    """Give the call of DuckDB's ``read_parquet`` that reads files.
+
+    :param files: paths of Parquet files, at least one
+    :param options: further arguments, e.g. ``filename = true``
+    """
+    names = ", ".join(map(literal, files))
+    return f"read_parquet({', '.join((f'[{names}]', 'hive_partitioning = false', *options))})"
+
+
+def copy(connection: duckdb.DuckDBPyConnection, query: str, file: Path, options: str = "") -> int:
+    """Write the rows of a query to a Parquet file; give their number.
+
+    :param options: further options of ``COPY``, beginning with a comma
+    """
+    into = f"{text_literal(str(file))} ({PARQUET}{options})"
+    return _number(connection, f"COPY ({query}) TO {into}")
+
+
+def count_of(connection: duckdb.DuckDBPyConnection, rows: str) -> int:
+    """Give the number of rows of a table, a view or a call in SQL."""
+    return _number(connection, f"SELECT count(*) FROM {rows}")
+
+
+def _number(connection: duckdb.DuckDBPyConnection, statement: str) -> int:
+    row = connection.execute(statement).fetchone()
+    return int(row[0]) if row else 0
 
 
 def literal(file: object) -> str:

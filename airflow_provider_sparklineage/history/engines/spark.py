@@ -457,9 +457,9 @@ def table_of(session: SparkSession, url: str, table: Table, names: Sequence[str]
         return session.createDataFrame([], schema)
     root = hadoop_url(url)
     # Whole folders are read, each written by one build: in lineage, each path read is a dataset.
-    # But a build by DuckDB writes all tables into one folder, each into a file of its name.
-    file = f"/{table.name}.parquet"
-    places = {name if name.endswith(file) else name.rpartition("/")[0] for name in names}
+    # But a build by DuckDB writes files of all tables into one folder, and later builds name some.
+    file = f"/{table.name}."
+    places = {name if file in name else name.rpartition("/")[0] for name in names}
     return session.read.schema(schema).parquet(*(f"{root}/{place}" for place in sorted(places)))
 
 

@@ -6,6 +6,10 @@ rows; an engine sorts them when it writes a table (:attr:`.tables.Table.sorted_b
 step grows linearly with the number of reads and writes: rows are joined by equality of dataset,
 partition (*cell*) and *epoch*, the number of times that the partition was replaced before. Times
 are compared only among the few rows that a join gives.
+
+A step looks at each run alone, or at each dataset alone: no window or join has rows of two. Rows of
+a dataset depend on rows of its other cells only where an access of more than one cell was written,
+or where cells have different dimensions. Merging (:mod:`..engines.merging`) relies on this.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ def line(event):
     return Line(json.dumps(head).encode()[:-1], Columns(text, str(hash(text)).encode()))
 
 
-def add_facts(store, lines, *, keep=None):
+def add_facts(store, lines, **options):
     """Add lines of facts to a store, as if they had been read from sources."""
 
     def read(reading, sources):
@@ -76,7 +76,7 @@ def add_facts(store, lines, *, keep=None):
             yield line
 
     with patch.object(Reading, "lines", read):
-        return build(store, (), keep=keep)
+        return build(store, (), **options)
 
 
 def tables(folder, events):
