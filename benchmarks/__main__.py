@@ -39,7 +39,10 @@ MODULES = {
 }
 """Titles of what the modules of this package measure."""
 
-LONG = {"history_spark": "Building the history on Spark"}
+LONG = {
+    "history_merging": "Merging into a large history",
+    "history_spark": "Building the history on Spark",
+}
 """Of what takes half an hour, and is measured only if it is named."""
 
 _QUIET = 0.5

@@ -31,7 +31,7 @@ from airflow_provider_sparklineage.history.engines.building import build
 from airflow_provider_sparklineage.history.sources import source_of
 from airflow_provider_sparklineage.history.store import Store
 
-built = build(Store.create(sys.argv[1]), [source_of(one) for one in sys.argv[2:]])
+built = build(Store(sys.argv[1]), [source_of(one) for one in sys.argv[2:]])
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 print(json.dumps([built.seconds, time.process_time(), peak, built.new]))
 """
@@ -69,33 +69,34 @@ def _whole(build: Build, growth: Growth) -> Iterator[Result]:
 
 
 def _one_more(folder: Path) -> Result:
-    """Add one event to the store that is there: the tables are made anew of all facts."""
+    """Add one event to the store that is there."""
     file = folder / "one.ndjson"
     [*_, last] = history_events.events(SIZES[-1] + 1)
     file.write_bytes(last)
-    build = _build(folder / f"store-{SIZES[-1]}", file)
-    details = f"to {SIZES[-1]:,} events, a million accesses; {build.cpu_s:.1f} s of CPU"
-    return Result("add one event", build.seconds, None, details, " s")
+    done = build(folder / f"store-{SIZES[-1]}", file)
+    details = f"to {SIZES[-1]:,} events, a million accesses; {done.cpu_s:.1f} s of CPU"
+    return Result("add one event", done.seconds, None, details, " s")
 
 
 def _archive(folder: Path) -> Result:
     history_events.write_archive(folder / "archive", FILES)
-    build = _build(folder / "store", folder / "archive")
-    details = f"{FILES / build.seconds:,.0f} events/s, each in a file of its own in four folders; "
-    details += f"{build.cpu_s:.1f} s of CPU"
-    return Result(f"build from an archive of {FILES:,} files", build.seconds, None, details, " s")
+    done = build(folder / "store", folder / "archive")
+    details = f"{FILES / done.seconds:,.0f} events/s, each in a file of its own in four folders; "
+    details += f"{done.cpu_s:.1f} s of CPU"
+    return Result(f"build from an archive of {FILES:,} files", done.seconds, None, details, " s")
 
 
 def _from_file(folder: Path, size: int) -> Build:
     file = folder / "events.ndjson"
     history_events.write(file, size)
-    build = _build(folder / f"store-{size}", file)
-    assert build.new == size
+    done = build(folder / f"store-{size}", file)
+    assert done.new == size
     file.unlink()
     return build
 
 
-def _build(store: Path, source: Path) -> Build:
+def build(store: Path, source: Path) -> Build:
+    """Build a store from a source, in a process of its own."""
     command = [sys.executable, "-c", BUILD, str(store), str(source)]
     done = subprocess.run(command, stdout=subprocess.PIPE, check=True)
     return Build(*json.loads(done.stdout))

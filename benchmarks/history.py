@@ -5,47 +5,26 @@ from __future__ import annotations
 import tempfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from airflow_provider_sparklineage.history.engines.duckdb import History
 from airflow_provider_sparklineage.history.queries.datasets import dataset_of
 from airflow_provider_sparklineage.history.queries.impact import impact
 from airflow_provider_sparklineage.history.queries.stale import stale
 from airflow_provider_sparklineage.history.queries.trace import trace
-from airflow_provider_sparklineage.history.tables import TABLES
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from benchmarks import history_world
 from benchmarks.measuring import Growth
 from benchmarks.results import Result
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sized
+    from collections.abc import Callable, Iterator, Sized
 
 ACCESSES = 10_000_000
 SIZES = (ACCESSES // 20, ACCESSES // 10, ACCESSES // 4, ACCESSES)
 RUNS = 5
 _CELL, _DAY = "dt=2024-06-01/region=r3", "dt=2024-06-01"
 _MART, _RAW = (DatasetName(history_world.NAMESPACE, f"warehouse/{n}_1") for n in ("mart", "raw"))
-
-
-class Files:
-    """The tables in a folder, as queries ask them."""
-
-    def __init__(self, folder: Path) -> None:
-        import duckdb
-
-        self._connection = duckdb.connect()
-        self._connection.execute("SET enable_progress_bar = false")
-        # The files do not change while they are open.
-        self._connection.execute("SET parquet_metadata_cache = true")
-        for table in TABLES:
-            file = folder / f"{table.name}.parquet"
-            self._connection.execute(f"CREATE VIEW {table.name} AS FROM '{file}'")
-
-    def rows(self, sql: str, parameters: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
-        """Answer a query."""
-        found = self._connection.execute(sql, parameters or {})
-        names = [column[0] for column in found.description or ()]
-        return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
 
 
 def measured() -> Iterator[Result]:
@@ -57,13 +36,11 @@ def measured() -> Iterator[Result]:
         yield Result("exponent of stale, by accesses", growth.exponent, 1.1, str(growth))
 
 
-def _history(folder: Path, accesses: int) -> Files:
-    folder.mkdir()
-    history_world.write(folder, accesses)
-    return Files(folder)
+def _history(folder: Path, accesses: int) -> History:
+    return History(history_world.store_of(folder, accesses))
 
 
-def asked(history: Files) -> Iterator[Result]:
+def asked(history: History) -> Iterator[Result]:
     """Measure each question, by the clock: DuckDB uses all cores; the files are in memory."""
     yield _result("trace a partition", lambda: trace(history, _MART, _CELL), 0.1)
     yield _result("trace a column of it", lambda: trace(history, _MART, _CELL, "c7"), 0.1)

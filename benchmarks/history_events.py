@@ -1,7 +1,8 @@
 """Events as tasks leave them in an archive, as many as are wanted, quickly.
 
 A hundred tasks run each day. Each reads three days of three tables of others, and writes its own
-day of its table, of ten or of fifty columns: 7 or 18 KB an event.
+day of its table, of ten or of fifty columns: 7 or 18 KB an event. Of *skewed* events, each reads
+the whole of one more table, too, which the first task overwrites.
 """
 
 from __future__ import annotations
@@ -20,24 +21,33 @@ TASKS, DAYS_READ, TABLES_READ = 100, 3, 3
 COLUMNS = (10, 50)
 _FIRST = date(2000, 1, 1)
 _DAY, _RUN = "<day -{}>", "<run>"
+_COMMON = {"namespace": "s3://lake", "name": "warehouse/common"}
 
 
-def events(count: int) -> Iterator[bytes]:
-    """Give events in the order of time, each a document of JSON."""
-    made = [json.dumps(_event(task)) for task in range(TASKS)]
-    for number in range(count):
-        run, task = divmod(number, TASKS)
-        day = _FIRST + timedelta(run)
+def events(count: int, first: int = 0, *, is_skewed: bool = False) -> Iterator[bytes]:
+    """Give events in the order of time, each a document of JSON.
+
+    :param first: the number of the first one; a hundred later, it is the same task's next day
+    """
+    made = [json.dumps(_event(task, is_skewed=is_skewed)) for task in range(TASKS)]
+    for number in range(first, first + count):
+        task = number % TASKS
+        day = day_of(number)
         text = made[task].replace(_RUN, f"00000000-0000-7000-8000-{number:012x}")
         for ago in range(DAYS_READ):
             text = text.replace(_DAY.format(ago), str(day - timedelta(ago)))
         yield text.encode()
 
 
-def write(file: Path, count: int) -> None:
-    """Write events as NDJSON."""
+def day_of(number: int) -> date:
+    """Give the day of an event by its number."""
+    return _FIRST + timedelta(number // TASKS)
+
+
+def write(file: Path, count: int, first: int = 0, *, is_skewed: bool = False) -> None:
+    """Write events as NDJSON; see :func:`events`."""
     with file.open("wb") as stream:
-        stream.writelines(b"%b\n" % event for event in events(count))
+        stream.writelines(b"%b\n" % e for e in events(count, first, is_skewed=is_skewed))
 
 
 def write_archive(folder: Path, count: int) -> None:
@@ -49,7 +59,7 @@ def write_archive(folder: Path, count: int) -> None:
         file.write_bytes(event)
 
 
-def _event(task: int) -> dict[str, Any]:
+def _event(task: int, *, is_skewed: bool) -> dict[str, Any]:
     read = [_name((task + 1 + number) % TASKS) for number in range(TABLES_READ)]
     days = [_DAY.format(ago) for ago in range(DAYS_READ)]
     inputs = [{**one, "facets": _facets(10), **_subset("input", days)} for one in read]
@@ -57,7 +67,16 @@ def _event(task: int) -> dict[str, Any]:
     wide["columnLineage"] = _facet("columnLineage", fields=_columns(task, read[0]))
     wide["lifecycleStateChange"] = _facet("lifecycle", lifecycleStateChange="OVERWRITE")
     output = {**_name(task), "facets": wide, **_subset("output", days[:1])}
-    capture = _facet("capture", datasets=[*_seen(read, "read"), *_seen([_name(task)], "write")])
+    seen = [*_seen(read, "read"), *_seen([_name(task)], "write")]
+    outputs = [output]
+    if is_skewed:
+        inputs.append({**_COMMON, "facets": _facets(10)})
+        seen += _seen([_COMMON], "read", "all")
+        if task == 0:
+            overwritten = {"lifecycleStateChange": wide["lifecycleStateChange"]}
+            outputs.append({**_COMMON, "facets": _facets(10) | overwritten})
+            seen += _seen([_COMMON], "write", "all")
+    capture = _facet("capture", datasets=seen)
     return {
         "sending": {"started": f"{days[0]}T01:00:00+00:00", "runFacets": _airflow(task)},
         "eventTime": f"{days[0]}T01:{task % 60:02}:30.123456+00:00",
@@ -66,7 +85,7 @@ def _event(task: int) -> dict[str, Any]:
         "run": {"runId": _RUN, "facets": {"sparkLineage_capture": capture}},
         "job": {"namespace": "airflow", "name": f"shop.task_{task}", "facets": {}},
         "inputs": inputs,
-        "outputs": [output],
+        "outputs": outputs,
     }
 
 
@@ -89,8 +108,8 @@ def _subset(side: str, days: list[str]) -> dict[str, Any]:
     return {f"{side}Facets": {"subset": _facet("subset", **{f"{side}Condition": condition})}}
 
 
-def _seen(names: list[dict[str, str]], side: str) -> list[dict[str, Any]]:
-    known = {"side": side, "witness": "both", "accessed": "part"}
+def _seen(names: list[dict[str, str]], side: str, accessed: str = "part") -> list[dict[str, Any]]:
+    known = {"side": side, "witness": "both", "accessed": accessed}
     return [{"dataset": name, **known} for name in names]
 
 

@@ -4,14 +4,9 @@ from __future__ import annotations
 
 import tempfile
 import time
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
-from airflow_provider_sparklineage.history.store import Manifest
-from airflow_provider_sparklineage.history.tables import TABLES, VERSION
 from airflow_provider_sparklineage.plugins.history import answers
 from airflow_provider_sparklineage.plugins.history.opened import OpenedHistory
 from airflow_provider_sparklineage.plugins.history.permissions import Visibility
@@ -37,19 +32,11 @@ def measured() -> Iterator[Result]:
 
 def _of(name: str, accesses: int, regions: int = history_world.REGIONS) -> Iterator[Result]:
     with tempfile.TemporaryDirectory() as folder:
-        history_world.write(Path(folder), accesses, regions)
-        _publish(Path(folder))
+        history_world.store_of(Path(folder), accesses, regions)
         for step, goal, action in _steps(folder):
             begun = time.perf_counter()
             details = action()
             yield Result(f"{name}: {step}", time.perf_counter() - begun, goal, details, " s")
-
-
-def _publish(folder: Path) -> None:
-    """Make a store of the tables that are in a folder."""
-    tables = {table.name: [f"{table.name}.parquet"] for table in TABLES}
-    manifest = Manifest(VERSION, 1, datetime.now(UTC), {}, tables, {})
-    (folder / "manifest.json").write_bytes(msgspec.json.encode(manifest))
 
 
 Step = tuple[str, float | None, "Callable[[], str]"]

@@ -10,6 +10,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from airflow_provider_sparklineage.history.engines.duckdb import copy
+from airflow_provider_sparklineage.history.engines.pieces import Sizes, make
+from airflow_provider_sparklineage.history.store import Store
 from airflow_provider_sparklineage.history.tables import TABLES
 
 if TYPE_CHECKING:
@@ -24,28 +27,35 @@ ACCESSES_A_DAY = REGIONS * (1 + 2 + 8 + 2) + 1
 """Of one pipeline: each layer's reads and writes of cells, and the read of the dimension."""
 
 
-def write(folder: Path, accesses: int, regions: int = REGIONS) -> None:
-    """Write the tables as ``<table>.parquet`` into a folder.
+def store_of(folder: Path, accesses: int, regions: int = REGIONS) -> Store:
+    """Make a store of the tables, without facts, in an empty folder.
 
     :param accesses: how many there are at least, in pipelines as they are with ten regions
     :param regions: of each table, 365 partitions each
     """
     import duckdb
 
-    pipelines = -(-accesses // (ACCESSES_A_DAY * DAYS))
-    with duckdb.connect(str(folder / "making.duckdb")) as connection:
-        connection.execute("SET enable_progress_bar = false")
-        _tables(connection)
-        connection.execute(_TASKS.format(days=DAYS, pipelines=pipelines))
-        for table, query in _ROWS.items():
-            text = query.format(regions=regions, columns=COLUMNS, namespace=NAMESPACE, days=DAYS)
-            connection.execute(f"INSERT INTO {table} BY NAME {text}")
-        for table in TABLES:
-            order, file = ", ".join(table.sorted_by), folder / f"{table.name}.parquet"
-            connection.execute(
-                f"COPY (FROM {table.name} ORDER BY {order}) TO '{file}' (COMPRESSION zstd)"
-            )
-    (folder / "making.duckdb").unlink()
+    pipelines, store = -(-accesses // (ACCESSES_A_DAY * DAYS)), Store(str(folder))
+    with store.building() as building:
+        making = building.scratch / "making.duckdb"
+        with duckdb.connect(str(making)) as connection:
+            connection.execute("SET enable_progress_bar = false")
+            _tables(connection)
+            connection.execute(_TASKS.format(days=DAYS, pipelines=pipelines))
+            files = {}
+            for table, query in _ROWS.items():
+                text = query.format(
+                    regions=regions, columns=COLUMNS, namespace=NAMESPACE, days=DAYS
+                )
+                connection.execute(f"INSERT INTO {table} BY NAME {text}")
+            for table in TABLES:
+                files[table.name] = building.scratch / f"{table.name}.parquet"
+                order = ", ".join(table.sorted_by)
+                copy(connection, f"FROM {table.name} ORDER BY {order}", files[table.name])
+            layout = make(connection, building, files, Sizes())
+        names = {name: [one.file for one in pieces] for name, pieces in layout.pieces.items()}
+        building.publish({}, names, {}, {}, layout=layout)
+    return store
 
 
 def _tables(connection: DuckDBPyConnection) -> None:
