@@ -32,7 +32,7 @@ test: ## Run the tests on two cores, without those that take long; ARGS='-k merg
 test-all: ## Run what a release runs: also the long tests, all 200 random histories, coverage, and the other versions
 	$(SETUP)
 	$(RUN) python -m pytest $(ON_TWO_CORES) -m 'not cluster or smoke' $(ARGS)
-	$(RUN) python -m pytest $(ON_TWO_CORES) --hypothesis-profile=thorough tests/history/test_truth.py
+	$(RUN) python -m pytest $(ON_TWO_CORES) --hypothesis-profile=thorough tests/history/test_truth.py tests/history/test_merging.py tests/history/messy
 	@$(MAKE) coverage
 	@.ci/test-matrix --small
 

@@ -23,6 +23,7 @@ from airflow_provider_sparklineage.history.facts import facts_of
 from airflow_provider_sparklineage.history.store import GRACE, LOCK, Piece, Store
 from airflow_provider_sparklineage.history.tables import TABLES
 from tests.history.built import sent
+from tests.history.messy.worlds import world as messy
 from tests.history.simulation import world
 from tests.unit.history.worlds import add_facts, at, event, lines, read, write
 
@@ -61,7 +62,7 @@ def changed(event, chance):
 def chunks_of(seed):
     """Give the events of a world as lines of facts, in chunks, of which some overlap."""
     chance = random.Random(seed)
-    ledger = world(seed, 2 + seed % 6)
+    ledger = messy(seed) if seed % 2 else world(seed, 2 + seed % 6)
     events = [*sent(ledger, is_sent=seed % 3 == 0)]
     events += [changed(one, chance) for one in chance.sample(events, len(events) // 8)]
     events = chance.sample(events, len(events) * 9 // 10)  # the ends of some runs never come
