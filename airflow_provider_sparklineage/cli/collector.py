@@ -34,7 +34,7 @@ from airflow_provider_sparklineage.cli.sender import (
     summary,
 )
 from airflow_provider_sparklineage.event import document, sending, xcom
-from airflow_provider_sparklineage.event.archive import Archive, archive_of, name_of
+from airflow_provider_sparklineage.event.archive import Archive, archive_of, content_of, name_of
 from airflow_provider_sparklineage.event.pipeline import merged_event
 from airflow_provider_sparklineage.hooks import sources
 from airflow_provider_sparklineage.lineage.bundle import task_lineage
@@ -396,6 +396,11 @@ class Collector:
                 self._note(f"{one.merged.bundle} is skipped: {error}")
             else:
                 stored.append(one)
+            try:
+                content = content_of(written, one.sending)
+                publish.deliver(self._settings, task, content, _ARCHIVE_S)
+            except exceptions.HistoryError as error:  # `history build` reads it from the archive
+                commands.note(f"sparklineage: {masked_message(str(error))}")
         return stored
 
     def _chosen(self, events: Sequence[Event]) -> Choice:

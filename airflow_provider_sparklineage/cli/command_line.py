@@ -179,6 +179,11 @@ _HISTORY = Group(
                     "of Airflow's configuration",
                     nargs="*",
                 ),
+                switch(
+                    "--delivered",
+                    "add only what tasks delivered to the store when they ended; quick, as the "
+                    "archive is not read",
+                ),
                 argument(
                     "--keep",
                     "DAYS",

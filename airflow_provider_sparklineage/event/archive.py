@@ -229,10 +229,7 @@ class Archive(Frozen, frozen=True):
         :param is_unsent: whether to mark the event as not sent, until :meth:`unmark` is called
         :raise ArchiveError: if the store did not take it in time
         """
-        name, content = name_of(task), written.text
-        if sending is not None:  # a prefix, because to encode a large event again takes long
-            prefix = json.dumps({SENDING_KEY: sending})[:-1].encode()
-            content = b"%b, %b" % (prefix, content[1:])
+        name, content = name_of(task), content_of(written, sending)
 
         def write() -> None:
             store, mark = self._store(), f"{UNSENT}/{name}"
@@ -371,6 +368,10 @@ class Archive(Frozen, frozen=True):
 
         return self._bounded(sweep, "swept")
 
+    def place(self, task: TaskIdentity) -> str:
+        """Give the URL of the file of a try's event."""
+        return f"{self.url.rstrip('/')}/{name_of(task)}{_SUFFIX}"
+
     def within(self, timeout_s: float) -> Archive:
         """Give the same archive with a time limit of at most ``timeout_s`` seconds."""
         return replace(self, timeout_s=min(self.timeout_s, timeout_s))
@@ -398,6 +399,15 @@ def archive_of(settings: Settings, timeout_s: float = 10.0) -> Archive | None:
     if not settings.archive_url:
         return None
     return Archive(settings.archive_url, timeout_s, settings.archive_is_default)
+
+
+def content_of(written: Written, sending: dict[str, Any] | None) -> bytes:
+    """Give the content of an event's file; the parameters are those of :meth:`Archive.write`."""
+    if sending is None:
+        return written.text
+    # A prefix, because to encode a large event again takes long.
+    prefix = json.dumps({SENDING_KEY: sending})[:-1].encode()
+    return b"%b, %b" % (prefix, written.text[1:])
 
 
 def name_of(task: TaskIdentity) -> str:

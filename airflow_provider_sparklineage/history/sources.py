@@ -28,8 +28,9 @@ from typing import IO, TYPE_CHECKING, NamedTuple, Protocol
 import msgspec
 
 from airflow_provider_sparklineage.event.archive import UNSENT, task_of
+from airflow_provider_sparklineage.history import incoming
 from airflow_provider_sparklineage.history.facts import Reason, Try, facts_of
-from airflow_provider_sparklineage.history.store import Store, is_store, local_path
+from airflow_provider_sparklineage.history.store import INCOMING, Store, is_store, local_path
 from airflow_provider_sparklineage.model.credentials import scrub
 from airflow_provider_sparklineage.model.exceptions import SparkLineageError, UnusableInputError
 from airflow_provider_sparklineage.model.rule_files import open_regular
@@ -493,6 +494,54 @@ def _new_in_fetched(
     copy.unlink(missing_ok=True)
     if mark:
         reading.marks[place] = str(mark._replace(size=0, modified=modified))
+
+
+_BATCH = 64  # files whose contents are in memory
+
+
+class Delivered:
+    """The events that tasks have delivered to a store (:mod:`.incoming`), the oldest ones first.
+
+    :param most: greatest number of files that are read
+    """
+
+    def __init__(self, store: Store, most: int) -> None:
+        self._files, self._names = store.files, incoming.waiting(store).names[:most]
+        self._read: list[str] = []
+
+    def documents(self, reading: Reading) -> Iterator[Document]:
+        """Yield the events; see :class:`.Source`. A file that cannot be read stays where it is."""
+        with ThreadPoolExecutor(_AT_ONCE, "sparklineage-history") as threads:
+            for place in range(0, len(self._names), _BATCH):
+                names = [f"{INCOMING}/{name}" for name in self._names[place : place + _BATCH]]
+                for name, content in zip(names, threads.map(self._content, names), strict=True):
+                    found = incoming.parsed(content) if content is not None else None
+                    if found is None:
+                        reading.skipped[Skip.UNREADABLE] += 1
+                        continue
+                    self._read.append(name)
+                    sender, event = found
+                    yield Document(event, sender.source or name, _try_of(sender))
+
+    def remove(self) -> int:
+        """Remove the files that were read; give their number."""
+        with ThreadPoolExecutor(_AT_ONCE, "sparklineage-history") as threads:
+            deque(threads.map(self._removed, self._read), 0)
+        return len(self._read)
+
+    def _content(self, name: str) -> bytes | None:
+        try:
+            return self._files.read(name)
+        except OSError:
+            return None
+
+    def _removed(self, name: str) -> None:
+        with suppress(OSError):  # the next build reads it again, and its event counts once
+            self._files.remove(name)
+
+
+def _try_of(one: incoming.Sender) -> Try:
+    return Try(one.dag_id, one.task_id, one.run_id, one.map_index, one.try_number)
 
 
 LEFT_OUT = "part_left_out"

@@ -7,6 +7,7 @@
     <store>/facts/<build>/*.parquet       the facts that a build added
     <store>/generations/<build>/*.parquet the files of the tables that a build wrote
     <store>/marks/*.json                  the parts of the sources that were read
+    <store>/incoming/*.json               events of tasks that have ended, until a build merges them
     <store>/tmp/                          temporary files of a running build
 
 A build writes new files and then, in one step, the manifest that names them. So a reader sees
@@ -57,6 +58,8 @@ Time = Annotated[datetime, Meta(tz=True)]
 
 MANIFEST, FACTS, GENERATIONS, MARKS = "manifest.json", "facts", "generations", "marks"
 """Names in a store: of the manifest's file, and of the folders of facts, tables and marks."""
+INCOMING = "incoming"
+"""Name of the folder of the events that tasks deliver; see :mod:`.incoming`."""
 
 
 class Retired(Struct, frozen=True, rename={"name": "folder"}):
@@ -668,7 +671,7 @@ def _is_running(pid: int) -> bool:
     return True
 
 
-_OWN = (MANIFEST, LOCK, FACTS, GENERATIONS, MARKS, SCRATCH, ".")
+_OWN = (MANIFEST, LOCK, FACTS, GENERATIONS, MARKS, INCOMING, SCRATCH, ".")
 _FIX_BUILD = "Build it: sparklineage history build SOURCE… --store URL."
 
 

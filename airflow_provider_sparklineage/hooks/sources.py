@@ -14,7 +14,6 @@ from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from airflow.providers.common.compat.sdk import AirflowNotFoundException, BaseHook
 from airflow.providers.common.compat.sdk import conf as airflow_conf
@@ -34,6 +33,7 @@ from airflow_provider_sparklineage.settings.resolution import Origin, Settings, 
 
 if TYPE_CHECKING:
     from airflow_provider_sparklineage.datahub.configuration import Conversion
+    from airflow_provider_sparklineage.settings.option_kinds import HistoryMerger
 
 log = logger(__name__)
 
@@ -226,7 +226,7 @@ def is_kept_unsent(settings: Settings) -> bool:
     ``strict``.
     """
     if not settings.archive_is_default:
-        return bool(settings.archive_url)
+        return bool(settings.archive_url or settings.history)
     return not settings.strict and _is_unset()
 
 
@@ -353,17 +353,25 @@ def history_url() -> str:
     :raise SettingsError: if a value is impossible, if neither the option nor an archive is set, or
         if the archive is a whole bucket, so that there is no place next to it
     """
-    url: str = resolution.value("history_url", configuration("history_url"))
-    if url:
+    configured: str = resolution.value("history_url", configuration("history_url"))
+    archive = "" if configured else archive_url()
+    if url := resolution.history_of(configured, archive):
         return url
-    archive = archive_url()
-    if not archive:
-        problem = "No store of the history is configured, and no archive that it could be next to."
-        raise SettingsError(problem, _NAME_THE_STORE)
-    if not urlsplit(archive).path.strip("/"):  # the archive is a whole bucket
+    problem = "No store of the history is configured, and no archive that it could be next to."
+    if archive:  # it is a whole bucket
         problem = f"The archive {archive} has no folder around it, in which the history could be."
-        raise SettingsError(problem, _NAME_THE_STORE)
-    return f"{archive.rstrip('/').rpartition('/')[0]}/history"
+    raise SettingsError(problem, _NAME_THE_STORE)
+
+
+def history_merged_by() -> HistoryMerger:
+    """Give ``[sparklineage] history_merged_by``.
+
+    :raise SettingsError: if the option's value is impossible
+    """
+    merger: HistoryMerger = resolution.value(
+        "history_merged_by", configuration("history_merged_by")
+    )
+    return merger
 
 
 def archive_url() -> str:

@@ -27,7 +27,8 @@ from airflow.models.dag import DagModel
 from fastapi import APIRouter, Depends, FastAPI, HTTPException, Query, Request, Response
 from sqlalchemy import select
 
-from airflow_provider_sparklineage.hooks.sources import history_url
+from airflow_provider_sparklineage.history.merging_process import Keeper
+from airflow_provider_sparklineage.hooks.sources import history_merged_by, history_url
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.exceptions import SparkLineageError
 from airflow_provider_sparklineage.plugins import history as history_page
@@ -35,6 +36,7 @@ from airflow_provider_sparklineage.plugins import page, task_lineage
 from airflow_provider_sparklineage.plugins.history import answers
 from airflow_provider_sparklineage.plugins.history.opened import OpenedHistory
 from airflow_provider_sparklineage.plugins.history.permissions import Visibility
+from airflow_provider_sparklineage.settings.option_kinds import HistoryMerger
 from airflow_provider_sparklineage.spark.capture.bundle import TaskIdentity
 
 if TYPE_CHECKING:
@@ -70,6 +72,7 @@ def _page_router() -> APIRouter:
     router = APIRouter()
     router.get("/history/{file}")(_page_file)
     api = APIRouter(prefix="/api/history", dependencies=[Depends(_uncached)])
+    api.get("/state")(_state)
     api.get("/datasets")(_datasets)
     api.get("/partitions")(_partitions)
     api.get("/graph")(_graph)
@@ -207,6 +210,19 @@ def _available(history: OpenedHistory | UnavailableError) -> OpenedHistory:
     if isinstance(history, UnavailableError):
         raise HTTPException(503, str(history))
     return history
+
+
+_KEEPER = Keeper()
+
+
+# An open page calls this again and again. The user is asked for, so that only users start merging.
+def _state(_: User) -> dict[str, Any]:
+    is_installed = find_spec("duckdb") is not None
+    may_merge = is_installed and history_merged_by() is not HistoryMerger.COMMAND
+    try:
+        return _KEEPER.state(history_url(), may_merge=may_merge)._asdict()
+    except SparkLineageError as error:
+        raise HTTPException(503, str(error)) from error
 
 
 def _datasets(user: User, history: RequestHistory, q: _Text = "") -> dict[str, Any]:

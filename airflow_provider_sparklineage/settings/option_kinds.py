@@ -44,6 +44,17 @@ class KeepCaptures(StrEnum):
     NONE = "none"
 
 
+class HistoryMerger(StrEnum):
+    """Who merges events that tasks have delivered into the tables of the history."""
+
+    PAGE = "page"
+    """Airflow's API server, while somebody looks at the page."""
+    TASKS = "tasks"
+    """Also each task at its end."""
+    COMMAND = "command"
+    """Only ``sparklineage history build``."""
+
+
 class BackendName(StrEnum):
     """The supported lineage backends.
 
@@ -237,6 +248,7 @@ INTERMEDIATES = Kind(
     "keep, drop, or drop: followed by globs of dataset names with commas between them",
 )
 KEEP_CAPTURES = _choice(KeepCaptures)
+HISTORY_MERGER = _choice(HistoryMerger)
 COLUMN_LINEAGE = _choice(ColumnLineageForm)
 BACKEND = _choice(BackendName)
 EXISTING_TRANSPORT = _choice(ExistingTransport)

@@ -270,8 +270,18 @@ class Options(CaptureOptions, frozen=True):
         kinds.URL_OF_STORE,
         "file:///mnt/lineage/history",
         "Where `sparklineage history build` keeps the tables of the history, which commands, the "
-        "page and `SparkLineageFreshnessCheck` read. Empty: in the folder `history` next to the "
-        "archive.",
+        "page and `SparkLineageFreshnessCheck` read. When it is there, each task delivers its "
+        "event to it. Empty: in the folder `history` next to the archive.",
+        in_connection=False,
+    )
+    history_merged_by: kinds.HistoryMerger = _option(
+        kinds.HISTORY_MERGER,
+        "tasks",
+        "Who merges delivered events into the tables of the history: `page` (the API server, "
+        "while somebody looks at the page), `tasks` (also each task at its end, which takes some "
+        "seconds and needs the extra `history` on the workers), `command` (only `sparklineage "
+        "history build`).",
+        default="page",
         in_connection=False,
     )
     keep_captures: kinds.KeepCaptures = _option(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from msgspec import field
 
@@ -122,9 +123,26 @@ class Settings(Options, frozen=True):
             self.backend, self.describe_datasets, self.max_columns, self.max_event_bytes
         )
 
+    @property
+    def history(self) -> str:
+        """URL of the history's store; empty if there is no place for it (:func:`history_of`)."""
+        return history_of(self.history_url, self.archive_url)
+
     def described(self) -> dict[str, str]:
         """Give the settings as text, without credentials, for the manifest."""
         return {o.name: scrub(str(getattr(self, o.name))) for o in OPTIONS}
+
+
+def history_of(url: str, archive_url: str) -> str:
+    """Give the URL of the history's store, by default of the folder ``history`` next to an archive.
+
+    :param url: the option ``history_url``, which may be empty
+    :param archive_url: URL of the archive; empty if there is none
+    :return: empty if there is no archive, or it is a whole bucket and so has no folder next to it
+    """
+    if url or not urlsplit(archive_url).path.strip("/"):
+        return url
+    return f"{archive_url.rstrip('/').rpartition('/')[0]}/history"
 
 
 def option_values(*sources: Source) -> dict[str, OptionValue]:

@@ -16,6 +16,7 @@ import pytest
 from airflow_provider_sparklineage import cli
 from airflow_provider_sparklineage.cli.history import store as reading
 from airflow_provider_sparklineage.cli.schemas import answer_schema
+from airflow_provider_sparklineage.history import incoming
 from airflow_provider_sparklineage.history.engines import building
 from airflow_provider_sparklineage.history.store import Store
 
@@ -77,6 +78,40 @@ def test_a_second_build_adds_what_is_new(run, tmp_path):
         run("history", "build", MONTH, REWRITTEN, "--store", tmp_path, "--json").out
     )
     assert (first["new"], second["new"], second["rows"]["events"]) == (90, 1, 91)
+
+
+@pytest.fixture
+def delivered(tmp_path):
+    """Deliver an event to a new store; gives the store's folder."""
+    folder = tmp_path / "store"
+    assert cli.main(["history", "build", MONTH, "--store", str(folder)]) == 0
+    [line] = gzip.decompress(Path(REWRITTEN).read_bytes()).splitlines()
+    sender = incoming.Sender("example_report_flight_delays", "prepare_flights", "again", -1, 2)
+    assert incoming.deliver(folder.as_uri(), sender, line, 5)
+    return folder
+
+
+def test_a_question_notes_what_was_delivered_and_is_not_merged(run, delivered):
+    done = run("stale", "--store", delivered)
+    assert done.out.startswith("Nothing is stale.")
+    assert "note: 1 event of tasks that have ended is not in the history yet; add: " in done.err
+    command = done.err.partition("add: sparklineage ")[2].split()
+    assert run(*command).code == 0
+    done = run("stale", "daily_delays", "--store", delivered)
+    assert "flights flight_date=2013-01-15 was rewritten" in done.out
+    assert done.err == ""
+
+
+def test_what_was_delivered_is_merged_until_nothing_waits(run, delivered, monkeypatch):
+    monkeypatch.setattr(building, "MAX_DELIVERED", 1)
+    done = run("history", "build", "--delivered", "--store", delivered)
+    assert done.out.count("1 event was read") == 1
+    assert (done.code, list((delivered / "incoming").iterdir())) == (0, [])
+
+
+def test_what_was_delivered_is_no_source(run, delivered):
+    done = run("history", "build", MONTH, "--delivered", "--store", delivered)
+    assert (done.code, "Give --delivered, or sources." in done.err) == (2, True)
 
 
 def test_what_is_skipped_is_a_note_and_with_strict_a_failure(run, tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import threading
+from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
 import pytest
@@ -16,6 +17,7 @@ from airflow_provider_sparklineage.cli.doctor import airflow, cluster
 from airflow_provider_sparklineage.cli.doctor.airflow import (
     ARCHIVE,
     CONNECTION,
+    HISTORY,
     POLICY,
     PROVIDER,
     SETTINGS,
@@ -26,6 +28,8 @@ from airflow_provider_sparklineage.cli.doctor.airflow import (
 from airflow_provider_sparklineage.cli.doctor.cluster import ENDPOINT, REMOTE
 from airflow_provider_sparklineage.event.archive import Archive
 from airflow_provider_sparklineage.event.document import Written
+from airflow_provider_sparklineage.history.engines.building import build
+from airflow_provider_sparklineage.history.store import Store
 from airflow_provider_sparklineage.model.exceptions import UnusableInputError
 from airflow_provider_sparklineage.settings import resolution
 from airflow_provider_sparklineage.settings.checks import Status
@@ -618,3 +622,36 @@ def test_the_trial_submits_as_a_task_does_and_leaves_nothing(spark_submit, docto
     assert given.conf["spark.extraListeners"].endswith("OpenLineageSparkListener")
     assert given.conf["spark.sparklineage.observations"]
     assert not any((tmp_path / "captures").glob("*"))
+
+
+# --- the history ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def history(tmp_path, monkeypatch):
+    store = Store(str(tmp_path / "history"))
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__HISTORY_URL", store.files.root.as_uri())
+    return store
+
+
+def test_a_history_that_is_not_there_yet_is_well(found, history):
+    assert "There is no history at" in found()[HISTORY].message
+
+
+@pytest.mark.parametrize(("minutes", "status"), [(1, Status.OK), (90, Status.WARNING)])
+def test_a_history_that_nobody_brings_up_to_date_is_a_warning(found, history, minutes, status):
+    build(history, ())
+    assert "is up to date" in found()[HISTORY].message
+    at = datetime.now(UTC) - timedelta(minutes=minutes)
+    history.files.write(f"incoming/{at:%Y%m%dT%H%M%S.%f}-0.json", b"")
+    check = found()[HISTORY]
+    assert check.status is status
+    if status is Status.WARNING:
+        assert "1 event that tasks delivered" in check.message
+        assert "history build --delivered" in check.fix
+        assert "history_merged_by to tasks" in check.fix
+
+
+def test_a_history_that_cannot_be_read_is_a_warning(found, history):
+    history.files.write("manifest.json", b"[]")
+    assert found()[HISTORY].status is Status.WARNING

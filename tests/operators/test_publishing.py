@@ -8,6 +8,7 @@ import logging
 import os
 import re
 import uuid
+from pathlib import Path
 
 import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowTaskTimeout
@@ -19,6 +20,10 @@ from airflow_provider_sparklineage.event import xcom
 from airflow_provider_sparklineage.event.archive import Archive
 from airflow_provider_sparklineage.event.document import Written
 from airflow_provider_sparklineage.event.pipeline import ready_to_send
+from airflow_provider_sparklineage.history import incoming
+from airflow_provider_sparklineage.history.engines.building import build
+from airflow_provider_sparklineage.history.sources import LocalFiles, refused
+from airflow_provider_sparklineage.history.store import Store
 from airflow_provider_sparklineage.lineage.application.accumulation import SparkApplication
 from airflow_provider_sparklineage.model.exceptions import SettingsError
 from airflow_provider_sparklineage.model.representation import Adaptation
@@ -350,3 +355,79 @@ def test_of_a_strict_task_lineage_has_to_be_sent(spark_submit, execute, home, wi
     with pytest.raises(SettingsError, match="no transport"):
         execute(operator(strict=True))
     assert not spark_submit.ran
+
+
+# --- the history ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def history(tmp_path, monkeypatch):
+    """Make a store of a history, which is next to no archive."""
+    store = Store(str(tmp_path / "history"))
+    build(store, ())
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__HISTORY_URL", store.files.root.as_uri())
+    return store
+
+
+def delivered(store):
+    names = incoming.waiting(store).names
+    return [incoming.parsed(store.files.read(f"incoming/{name}")) for name in names]
+
+
+def test_the_end_of_a_task_delivers_what_the_archive_has(spark_submit, execute, archive, history):
+    spark_submit.does(events="staging_chain")
+    execute(operator())
+    [(sender, event)] = delivered(history)
+    place = archive.place(TASK)
+    assert sender == incoming.Sender("shop", "revenue", "manual", -1, 1, place)
+    assert event == Path(place.removeprefix("file://")).read_bytes()
+    assert build(history, ()).new == 1
+    source = LocalFiles(Path(archive.url.removeprefix("file://")), archive.url, refused)
+    assert build(history, [source]).new == 0
+
+
+def test_it_delivers_without_an_archive_and_without_a_transport_too(
+    spark_submit, execute, history, without_transport, monkeypatch
+):
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__ARCHIVE_URL", "none")
+    spark_submit.does(events="staging_chain")
+    execute(operator())
+    [(sender, event)] = delivered(history)
+    assert sender.source == ""
+    assert json.loads(event)["outputs"]
+
+
+def test_where_there_is_no_history_nothing_is_delivered(spark_submit, execute, archive, tmp_path):
+    execute(operator())
+    assert not (tmp_path / "history").exists()
+
+
+def test_a_history_that_takes_nothing_is_one_warning(
+    spark_submit, execute, archive, history, caplog
+):
+    (history.files.root / "incoming").touch()
+    execute(operator())
+    [complaint] = [r.getMessage() for r in caplog.records if "the history" in r.getMessage()]
+    assert "The event of this try was not delivered to the history" in complaint
+    assert archive.tries(TASK) == [1]
+
+
+def test_a_task_merges_where_tasks_are_to_do_it(
+    spark_submit, execute, archive, history, monkeypatch
+):
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__HISTORY_MERGED_BY", "tasks")
+    execute(operator())
+    assert delivered(history) == []
+    assert history.manifest.rows["events"] == 1
+
+
+def test_a_merge_that_fails_is_one_warning_and_the_next_one_has_the_event(
+    spark_submit, execute, archive, history, monkeypatch, caplog
+):
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__HISTORY_MERGED_BY", "tasks")
+    with history.building():
+        execute(operator())
+    [complaint] = [r.getMessage() for r in caplog.records if "the history" in r.getMessage()]
+    assert "is not merged into the history yet" in complaint
+    assert "is being built already" in complaint
+    assert len(delivered(history)) == 1

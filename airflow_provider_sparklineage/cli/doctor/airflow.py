@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,8 @@ from airflow_provider_sparklineage.cli import adoption_survey
 from airflow_provider_sparklineage.cli.doctor import cluster
 from airflow_provider_sparklineage.event.archive import Archive, archive_of
 from airflow_provider_sparklineage.event.backends import checks as backend
+from airflow_provider_sparklineage.history import incoming
+from airflow_provider_sparklineage.history.store import Store
 from airflow_provider_sparklineage.hooks import sources
 from airflow_provider_sparklineage.hooks.backend_checks import backend_checks
 from airflow_provider_sparklineage.model import exceptions
@@ -36,6 +39,7 @@ from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSub
 from airflow_provider_sparklineage.settings import connection as connections
 from airflow_provider_sparklineage.settings import resolution as settings
 from airflow_provider_sparklineage.settings.checks import Check, UrlPlace, failed, passed, warning
+from airflow_provider_sparklineage.settings.option_kinds import HistoryMerger
 from airflow_provider_sparklineage.settings.options import SECTION
 from airflow_provider_sparklineage.spark.submit import deploy_mode
 from airflow_provider_sparklineage.spark.submit.submission import Submission
@@ -93,7 +97,12 @@ def check(conn_id: str, spark_conn_id: str) -> AirflowChecks:
     else:
         web_place = settings.place("web_url", *origins)
         checks.append(_settings(resolved))
-    checks += [*_installation(), *adoption_checks(resolved), *archive_checks(resolved)]
+    checks += [
+        *_installation(),
+        *adoption_checks(resolved),
+        *archive_checks(resolved),
+        *history_checks(resolved),
+    ]
     for one in _transport(connection, resolved, web_place):
         if one.message not in {c.message for c in checks}:  # one error for a missing connection
             checks.append(one)
@@ -505,3 +514,44 @@ def _unsent_events(unsent: Sequence[Entry]) -> Check:
     since = f", the first on {oldest:%Y-%m-%d at %H:%M} UTC" if oldest else ""
     fix = "Send them when the backend is up: airflow sparklineage resend"
     return warning(UNSENT, f"{what} not sent{since}.", fix)
+
+
+# --- the history ----------------------------------------------------------------------------------
+
+
+HISTORY = "history"
+
+_PATIENCE = timedelta(hours=1)
+_BUILD = "airflow sparklineage history build"
+
+
+def history_checks(resolved: Settings) -> list[Check]:
+    """Check whether the history can be read, and whether somebody merges what tasks deliver.
+
+    :param resolved: the settings of a task
+    :return: no check if there is no place for a history
+    """
+    if not resolved.history:
+        return []
+    try:
+        store = Store(resolved.history)
+        manifest, waiting = store.manifest, incoming.waiting(store)
+    except exceptions.HistoryError as error:
+        return [warning(HISTORY, error.problem, error.fix)]
+    if not manifest.generation:
+        text = f"There is no history at {store.url} yet; the page or `{_BUILD}` makes it."
+        return [passed(HISTORY, text)]
+    since, count = waiting.since, len(waiting.names)
+    if since is None or datetime.now(UTC) - since <= _PATIENCE:
+        return [passed(HISTORY, f"The history at {store.url} is up to date.")]
+    events, are = ("1 event", "is") if count == 1 else (f"{count:,} events", "are")
+    problem = (
+        f"{events} that tasks delivered to {store.url} since {since:%Y-%m-%d at %H:%M} UTC "
+        f"{are} not in the history yet."
+    )
+    fix = f"Run `{_BUILD} --delivered` every few minutes"
+    if resolved.history_merged_by is not HistoryMerger.COMMAND:
+        fix += ", or look at the page"
+    if resolved.history_merged_by is not HistoryMerger.TASKS:
+        fix += ", or set [sparklineage] history_merged_by to tasks"
+    return [warning(HISTORY, problem, f"{fix}.")]

@@ -1,7 +1,8 @@
 """The store of the history: ``history build`` and ``history show``, and how commands open it.
 
 A command asks the store that ``--store`` names, or else the store in Airflow's configuration. If
-the store is old, its age is noted on stderr, because later runs are not in it. With ``--events``, a
+tasks have delivered events that are not in the tables yet, or the store is old, this is noted on
+stderr. With ``--events``, a
 store is made from bundles and files for one question.
 """
 
@@ -9,7 +10,7 @@ from __future__ import annotations
 
 import json
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,12 +20,13 @@ import msgspec
 
 from airflow_provider_sparklineage.cli import commands, show
 from airflow_provider_sparklineage.cli.history import tables
+from airflow_provider_sparklineage.history import incoming
 from airflow_provider_sparklineage.history.engines import building
 from airflow_provider_sparklineage.history.engines.duckdb import History
 from airflow_provider_sparklineage.history.facts import Try
 from airflow_provider_sparklineage.history.queries.answers import at_utc_if_known
 from airflow_provider_sparklineage.history.sources import MAX_BYTES, source_of
-from airflow_provider_sparklineage.history.store import Store
+from airflow_provider_sparklineage.history.store import Store, local_path
 from airflow_provider_sparklineage.model import exceptions
 from airflow_provider_sparklineage.model.datasets import DatasetName
 
@@ -75,9 +77,8 @@ def opened(args: argparse.Namespace) -> Iterator[History]:
             yield history
         return
     store = Store.open(store_url(args))
-    built_at, now = store.manifest.built_at, datetime.now(UTC)
-    if now - built_at > FRESH:
-        commands.note(f"note: {freshness(built_at, now)}")
+    if behind := behind_of(store, datetime.now(UTC)):
+        commands.note(f"note: {behind}")
     with History(store) as history:
         yield history
 
@@ -145,10 +146,18 @@ def _is_of_listener(file: Path) -> bool:
         return False
 
 
-def freshness(built_at: datetime, now: datetime) -> str:
-    """Say when a store was built and how long ago, and that it does not have later runs."""
+def behind_of(store: Store, now: datetime) -> str:
+    """Say how far the tables of a store are behind; empty if they are not, as far as is known."""
+    count, built_at = len(incoming.waiting(store).names), store.manifest.built_at
+    if count:
+        events = "1 event" if count == 1 else f"{count:,} events"
+        text = f"{events} of tasks that have ended {'is' if count == 1 else 'are'} not in the "
+        return f"{text}history yet; add: sparklineage history build --delivered --store {store.url}"
+    if now - built_at <= FRESH:
+        return ""
     when = built_at.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
-    return f"The history was built {ago(built_at, now)}, on {when}; later runs are not in it."
+    text = f"The history was built {ago(built_at, now)}, on {when}. No task has delivered an event "
+    return f"{text}since; runs that deliver none are not in it."
 
 
 def ago(time: datetime, now: datetime) -> str:
@@ -166,11 +175,25 @@ def ago(time: datetime, now: datetime) -> str:
 def build(args: argparse.Namespace) -> int:
     """Add events to the store; return the exit code."""
     url = store_url(args)
-    sources = [source_of(text, merged_document) for text in args.source or [_archive_url()]]
+    store, texts = Store(url), list(args.source)
+    if args.delivered and texts:
+        commands.refuse("--delivered reads no source.", "Give --delivered, or sources.")
+    if args.delivered:
+        # A new store has the events of the archive: tasks deliver events only to a store.
+        texts = [] if store.manifest.generation else _archive_if_any()
+    elif not texts:
+        texts = [_archive_url()]
+    sources = [source_of(text, merged_document) for text in texts]
     with commands.progress("Reading events", None) as reached:
-        built = building.build(Store(url), sources, progress=reached, keep=args.keep)
+        built = building.build(store, sources, progress=reached, keep=args.keep)
     _print_built(args, built, url)
-    return 1 if args.strict and built.skipped else 0
+    skipped = bool(built.skipped)
+    while built.delivered >= building.MAX_DELIVERED:
+        with commands.progress("Reading events", None) as reached:
+            built = building.build(store, (), progress=reached)
+        _print_built(args, built, url)
+        skipped |= bool(built.skipped)
+    return 1 if args.strict and skipped else 0
 
 
 def merged_document(folder: Path) -> tuple[bytes, Try | None]:
@@ -195,6 +218,15 @@ def _merged(inputs: Sequence[str]) -> tuple[dict[str, Any], Manifest]:
 
     with open_bundle(inputs) as bundle:
         return merged_event(bundle, task_lineage(bundle)), bundle.manifest
+
+
+def _archive_if_any() -> list[str]:
+    """Give the path or URL of the archive if it is there, else nothing."""
+    with suppress(exceptions.UnusableInputError):
+        url = _archive_url()
+        path = local_path(url)
+        return [url] if path is None or path.exists() else []
+    return []
 
 
 def _archive_url() -> str:
@@ -229,9 +261,9 @@ def _print_built(args: argparse.Namespace, built: building.Built, url: str) -> N
         )
         return
     if built.events:
-        commands.say(
-            f"{built.events:,} events were read in {built.seconds:.1f} s, {built.new:,} are new."
-        )
+        events = "1 event was" if built.events == 1 else f"{built.events:,} events were"
+        new = "1 is" if built.new == 1 else f"{built.new:,} are"
+        commands.say(f"{events} read in {built.seconds:.1f} s, {new} new.")
     # Two tables exist twice, with the same rows in another order; the second ones are left out.
     rows = [f"{name} {count:,}" for name, count in built.rows.items() if "_by_" not in name]
     commands.say(f"{url} has {', '.join(rows)}.")

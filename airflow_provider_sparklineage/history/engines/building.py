@@ -30,7 +30,7 @@ from airflow_provider_sparklineage.history.engines.duckdb import (
 )
 from airflow_provider_sparklineage.history.engines.merging import merge
 from airflow_provider_sparklineage.history.engines.pieces import Sizes, make
-from airflow_provider_sparklineage.history.sources import Reading, Source
+from airflow_provider_sparklineage.history.sources import Delivered, Reading, Source
 from airflow_provider_sparklineage.history.steps import STEPS, Step
 from airflow_provider_sparklineage.history.store import Store
 from airflow_provider_sparklineage.history.tables import FACTS, TEXT, VERSION, Column
@@ -221,6 +221,10 @@ Each build adds a part and looks for events and runs in the files of all parts; 
 store, the number of files decides how long that takes.
 """
 
+MAX_DELIVERED = 20_000
+"""The most events delivered by tasks that one build merges, so that a build far behind publishes
+something within a minute."""
+
 UNREADABLE = "unreadable"
 """The key of :attr:`Built.skipped` for lines that DuckDB could not parse as facts."""
 
@@ -231,6 +235,7 @@ class Built(Frozen, frozen=True):
     :param events: number of JSON documents read, also of those that are not events; a source that
         is a store counts with all its events
     :param new: number of events in the sources that were not in the store
+    :param delivered: number of events that tasks had delivered, and that need not wait any more
     :param skipped: number of texts and files without facts, by reason
     :param rows: number of rows that each table has now; the key ``events`` has the number of facts
     :param seconds: duration of the build
@@ -238,6 +243,7 @@ class Built(Frozen, frozen=True):
 
     events: int
     new: int
+    delivered: int
     skipped: Mapping[str, int]
     rows: Mapping[str, int]
     seconds: float
@@ -251,7 +257,7 @@ def build(
     keep: timedelta | None = None,
     sizes: Sizes = Sizes(),  # noqa: B008 - it is frozen
 ) -> Built:
-    """Add the events of sources to a store, and merge them into the tables.
+    """Add the events of sources, and those that tasks delivered, to a store; merge the tables.
 
     The tables are made anew from all facts if the store is new or of an older version, if events
     are forgotten, if Spark has built the tables, or if they have outgrown their layout.
@@ -271,7 +277,9 @@ def build(
             temp_directory=str(building.scratch / "spilled"),
             preserve_insertion_order=False,  # which takes memory
         )
-        lines = reading.lines(one for one in sources if not isinstance(one, Store))
+        delivered = Delivered(store, MAX_DELIVERED)
+        read = [*(one for one in sources if not isinstance(one, Store)), delivered]
+        lines = reading.lines(read)
         staged, unreadable = stage(connection, lines, building.scratch, progress)
         # Files that cannot be opened have the same key.
         counts = +reading.skipped + Counter({UNREADABLE: unreadable})
@@ -299,8 +307,10 @@ def build(
             building.note(reading.marks, skipped)
             rows = before.rows
         connection.close()
+        merged = delivered.remove()
     theirs = sum(other.manifest.rows.get("events", 0) for other in others)
-    return Built(reading.events + theirs, count, skipped, rows, time.monotonic() - begun)
+    seconds = time.monotonic() - begun
+    return Built(reading.events + theirs, count, merged, skipped, rows, seconds)
 
 
 def _mergeable(before: Manifest, new: int, sizes: Sizes) -> Layout | None:

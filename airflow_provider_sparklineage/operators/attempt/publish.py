@@ -18,7 +18,12 @@ from airflow.providers.common.compat.sdk import AirflowTaskTimeout
 from msgspec.structs import replace
 
 from airflow_provider_sparklineage.event import sending, xcom
-from airflow_provider_sparklineage.event.archive import RETENTION, archive_of, name_of
+from airflow_provider_sparklineage.event.archive import (
+    RETENTION,
+    archive_of,
+    content_of,
+    name_of,
+)
 from airflow_provider_sparklineage.event.descriptions import Descriptions
 from airflow_provider_sparklineage.event.document import Written, empty, header
 from airflow_provider_sparklineage.event.emitter import failures
@@ -37,11 +42,13 @@ from airflow_provider_sparklineage.model.degradations import Degradation, Degrad
 from airflow_provider_sparklineage.model.exceptions import (
     ArchiveError,
     CaptureError,
+    HistoryError,
     SparkLineageError,
 )
 from airflow_provider_sparklineage.operators.attempt.collect import Collected, given_up
 from airflow_provider_sparklineage.operators.masking import masked, redacted
 from airflow_provider_sparklineage.settings.connection import DATAHUB_TRANSPORT, types_of
+from airflow_provider_sparklineage.settings.option_kinds import HistoryMerger
 from airflow_provider_sparklineage.spark.capture.remote import SENDING
 from airflow_provider_sparklineage.storage.bounded import reason, within
 from airflow_provider_sparklineage.storage.objects import Objects
@@ -58,6 +65,7 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.model.representation import Adaptation
     from airflow_provider_sparklineage.operators.attempt.submit import Capture
     from airflow_provider_sparklineage.operators.attempt.timing import Deadline
+    from airflow_provider_sparklineage.settings.resolution import Settings
     from airflow_provider_sparklineage.spark.capture.bundle import (
         CaptureBundle,
         Manifest,
@@ -346,6 +354,8 @@ def _watch_client(capture: Capture) -> None:
 
 
 ARCHIVE_TIMEOUT_S = 10.0
+_HISTORY_TIMEOUT_S = 5.0
+_MERGE_TIMEOUT_S = 60.0
 _KILLED_TIMEOUT_S = 1.0  # Airflow sends SIGKILL 5 s after SIGTERM, and collecting had 3 of them
 
 
@@ -357,7 +367,9 @@ def publish(
     *,
     is_for_sending: bool = True,
 ) -> None:
-    """Push the XCom and write the archive; log one warning for each that fails; never raise.
+    """Push the XCom, write the archive, and deliver the event to the history; never raise.
+
+    For each that fails, one warning is logged.
 
     :param deadline: tells whether Airflow is ending the process: then the archive gets less time
     :param event: the event in the form for XCom and archive
@@ -369,18 +381,55 @@ def publish(
         garbage_collector_paused(),
     ):
         _push(written, context)
+    task, sending = capture.bundle.manifest.task, None
+    if task is None:
+        return
     with _warning("The event of this try is not in the archive"):
+        is_killed = deadline.is_killed
         sending = _sending(capture, context) if is_for_sending else None
-        task, is_killed = capture.bundle.manifest.task, deadline.is_killed
         timeout_s = _KILLED_TIMEOUT_S if is_killed else ARCHIVE_TIMEOUT_S
         archive = archive_of(capture.settings, timeout_s)
-        if archive is None or task is None:
-            return
-        is_unsent = sending is not None and archive.has_marks and can_be_watched()
-        archive.write(task, written, sending, is_unsent=is_unsent)
-        if not is_killed:  # a killed process has no time; the next try sweeps
-            with suppress(ArchiveError):  # the next try sweeps
-                archive.sweep_at_times(older_than=RETENTION, now=datetime.now(UTC))
+        if archive is not None:
+            is_unsent = sending is not None and archive.has_marks and can_be_watched()
+            archive.write(task, written, sending, is_unsent=is_unsent)
+            if not is_killed:  # a killed process has no time; the next try sweeps
+                with suppress(ArchiveError):  # the next try sweeps
+                    archive.sweep_at_times(older_than=RETENTION, now=datetime.now(UTC))
+    with _warning("The event of this try was not delivered to the history"):
+        timeout_s = _KILLED_TIMEOUT_S if deadline.is_killed else _HISTORY_TIMEOUT_S
+        is_delivered = deliver(capture.settings, task, content_of(written, sending), timeout_s)
+    with _warning("The event of this try is not merged into the history yet"):
+        is_merger = capture.settings.history_merged_by is HistoryMerger.TASKS
+        if is_merger and not deadline.is_killed and is_delivered:
+            _merge(capture.settings.history)
+
+
+def deliver(settings: Settings, task: TaskIdentity, content: bytes, timeout_s: float) -> bool:
+    """Deliver an event to the history, if there is one.
+
+    :param content: the content of the event's file in the archive
+    :param timeout_s: time limit, in seconds
+    :return: whether the event was delivered
+    :raise HistoryError: if the store did not take it in time
+    """
+    if not settings.history:
+        return False
+    # Here, as only a task that has an event needs it.
+    from airflow_provider_sparklineage.history import incoming
+
+    archive = archive_of(settings)
+    place = archive.place(task) if archive else ""
+    sender = incoming.Sender(
+        task.dag_id, task.task_id, task.run_id, task.map_index, task.try_number, place
+    )
+    return incoming.deliver(settings.history, sender, content, timeout_s)
+
+
+def _merge(url: str) -> None:
+    from airflow_provider_sparklineage.history import merging_process
+
+    if problem := merging_process.merge(url, _MERGE_TIMEOUT_S):
+        raise HistoryError(problem)
 
 
 @contextmanager
@@ -414,7 +463,7 @@ def _push(written: Written, context: Context) -> None:
 
 
 def _sending(capture: Capture, context: Context) -> dict[str, Any] | None:
-    if not capture.settings.archive_url:
+    if not (capture.settings.archive_url or capture.settings.history):
         return None
     try:
         return airflow_additions(capture.bundle.manifest, context)

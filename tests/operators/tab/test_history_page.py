@@ -7,6 +7,8 @@ from airflow.api_fastapi.core_api.security import get_user
 from fastapi import HTTPException
 from fastapi.testclient import TestClient
 
+from airflow_provider_sparklineage.history import merging_process
+from airflow_provider_sparklineage.history.merging_process import Keeper
 from airflow_provider_sparklineage.model.exceptions import HistoryError
 from airflow_provider_sparklineage.plugins import app as served
 from airflow_provider_sparklineage.plugins.history.permissions import Visibility
@@ -88,6 +90,7 @@ def ask(app):
 
 
 ORDERS = {"namespace": "file", "name": "/lake/orders"}
+WITHOUT_DATASET = ["datasets", "state"]
 QUESTIONS = ["partitions", "graph", "plan", "changes"]
 
 
@@ -116,20 +119,23 @@ def test_a_partition_that_is_not_there_is_not_answered_with_those_that_are(ask):
 
 def test_these_are_all_questions(app):
     paths = [route.path for route in app.routes if route.path.startswith("/api/history/")]
-    assert sorted(paths) == sorted(f"/api/history/{what}" for what in ("datasets", *QUESTIONS))
+    assert sorted(paths) == sorted(
+        f"/api/history/{what}" for what in (*WITHOUT_DATASET, *QUESTIONS)
+    )
 
 
-@pytest.mark.parametrize("what", ["datasets", *QUESTIONS])
-def test_without_a_session_nothing_is_opened(app, ask, what):
+@pytest.mark.parametrize("what", [*WITHOUT_DATASET, *QUESTIONS])
+def test_without_a_session_nothing_is_opened(app, ask, monkeypatch, what):
     def nobody():
         raise HTTPException(401)
 
-    def opened():
+    def opened(*_, **__):
         pytest.fail("the history was opened")
 
     del app.dependency_overrides[served.visibility]
     app.dependency_overrides[get_user] = nobody
     app.dependency_overrides[served._history] = opened
+    monkeypatch.setattr(served._KEEPER, "state", opened)
     ask(what, 401, **ORDERS)
 
 
@@ -140,6 +146,26 @@ def test_where_there_is_no_history_the_page_says_what_to_run(app, ask):
     assert answer["unavailable"]["commands"] == [served.INSTALL]
     assert answer["datasets"] == []
     ask("partitions", 503, **ORDERS)
+
+
+@pytest.mark.parametrize(("merged_by", "may_merge"), [("page", True), ("command", False)])
+def test_the_state_of_the_store_is_asked_and_merging_begins_where_that_is_wanted(
+    ask, monkeypatch, tmp_path, merged_by, may_merge
+):
+    started = []
+    monkeypatch.setattr(served, "_KEEPER", Keeper())
+    monkeypatch.setattr(merging_process, "start", started.append)
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__HISTORY_URL", tmp_path.as_uri())
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__HISTORY_MERGED_BY", merged_by)
+    answer = ask("state").json()
+    assert started == [tmp_path.as_uri()] * may_merge
+    assert (answer["generation"], answer["waiting"], answer["problem"]) == (0, 0, "")
+
+
+def test_a_store_that_cannot_be_read_is_an_error(ask, monkeypatch, tmp_path):
+    (tmp_path / "manifest.json").write_text("[]")
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__HISTORY_URL", tmp_path.as_uri())
+    assert "cannot be read" in ask("state", 503).json()["detail"]
 
 
 def test_nothing_can_be_changed_here(app):

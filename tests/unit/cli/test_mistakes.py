@@ -150,7 +150,7 @@ def test_damaged_marks_are_read_anew(run, store, event, marks):
     before = Store.open(str(store)).manifest.rows
     done = run("history", "build", str(event), "--store", str(store))
     assert (done.code, done.err) == (0, "")
-    assert "1 events were read" in done.out
+    assert "1 event was read" in done.out
     assert "0 are new" in done.out
     assert Store.open(str(store)).manifest.rows == before
 

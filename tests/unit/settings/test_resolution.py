@@ -13,6 +13,7 @@ from airflow_provider_sparklineage.model.exceptions import SettingsError
 from airflow_provider_sparklineage.model.representation import ColumnLineageForm, Intermediates
 from airflow_provider_sparklineage.settings.option_kinds import (
     BackendName,
+    HistoryMerger,
     KeepCaptures,
     default_capture_location,
 )
@@ -116,6 +117,7 @@ def test_every_option_is_read():
         "relay_spark_events": "1",
         "archive_url": "s3://lineage@bucket/tasks/",
         "history_url": "file:///mnt/history/",
+        "history_merged_by": "Tasks",
         "keep_captures": "ALL",
         "capture_retention": "1.5",
         "collect_timeout": "10",
@@ -151,6 +153,7 @@ def test_every_option_is_read():
         relay_spark_events=True,
         archive_url="s3://lineage@bucket/tasks",
         history_url="file:///mnt/history",
+        history_merged_by=HistoryMerger.TASKS,
         keep_captures=KeepCaptures.ALL,
         capture_retention=timedelta(days=1.5),
         collect_timeout=timedelta(seconds=10),

@@ -1,24 +1,33 @@
 // All of the page: find a dataset, its partitions, and one of them.
 
-import { type Api } from "./api";
-import { useAnswer, useSettled } from "./asked";
+import type { Api, State } from "./api";
+import { useAnswer, usePolled, useSettled } from "./asked";
 import { DatasetView } from "./DatasetView";
 import { Finder } from "./Finder";
 import { usePlace } from "./place";
-import { timeOf } from "./names";
-import { useState } from "react";
+import { counted, timeOf } from "./names";
+import { useEffect, useState } from "react";
+
+const AGAIN = 10_000; // milliseconds
 
 export function App({ api }: { api: Api }) {
   const [place, go] = usePlace();
   const [text, setText] = useState("");
   const typed = useSettled(text, 150);
-  const found = useAnswer((signal) => api.datasets(typed, signal), [typed], true);
+  const state = usePolled(api.state, AGAIN).value;
+  const [version, setVersion] = useState(0); // how often the history has changed while the page is open
+  const found = useAnswer((signal) => api.datasets(typed, signal), [typed, version], true);
+  useEffect(() => {
+    const isNewer = state?.built_at && found.value && state.built_at !== found.value.built_at;
+    if (isNewer) setVersion((before) => before + 1);
+  }, [state]);
   const why = found.value?.unavailable;
   return (
     <>
       <header className="top">
         <h1>Spark lineage</h1>
         {found.value?.built_at && <span className="facts">as of {timeOf(found.value.built_at)}</span>}
+        {state && <span className="facts" role="status">{behindOf(state)}</span>}
       </header>
       {why ? (
         <Unavailable {...why} />
@@ -27,7 +36,8 @@ export function App({ api }: { api: Api }) {
           <Finder text={text} setText={setText} found={found} chosen={place}
             choose={({ namespace, name }) => go({ namespace, name, partition: "", column: "" })} />
           {place.name ? (
-            <DatasetView key={JSON.stringify([place.namespace, place.name])} api={api} place={place} go={go} />
+            <DatasetView key={JSON.stringify([place.namespace, place.name])} api={api} place={place} go={go}
+              version={version} />
           ) : (
             <p className="sentence">Choose a dataset to see its partitions.</p>
           )}
@@ -35,6 +45,15 @@ export function App({ api }: { api: Api }) {
       )}
     </>
   );
+}
+
+// What is not in the history yet.
+function behindOf({ generation, waiting, is_merging, problem }: State): string {
+  if (!generation) return is_merging ? "The history is being built …" : problem;
+  if (!waiting) return is_merging ? "" : problem;
+  const events = `${counted(waiting, "newer event")} of tasks ${waiting === 1 ? "is" : "are"}`;
+  if (is_merging) return `${events} being added …`;
+  return `${events} not in it yet. ${problem}`;
 }
 
 function Unavailable({ message, commands }: { message: string; commands: string[] }) {

@@ -9,9 +9,10 @@ import { RunLink } from "./RunLink";
 
 const SHOWN = 50;
 
-export function ChangesView({ api, dataset }: { api: Api; dataset: Dataset }) {
+export function ChangesView({ api, dataset, version }: { api: Api; dataset: Dataset; version: number }) {
   const [isOpen, setOpen] = useState(false);
-  const { value, problem } = useAnswer(async (signal) => (isOpen ? api.changes(dataset, signal) : null), [isOpen]);
+  const ask = async (signal: AbortSignal) => (isOpen ? api.changes(dataset, signal) : null);
+  const { value, problem } = useAnswer(ask, [isOpen, version], true);
   return (
     <details className="changes" onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>What changed from run to run</summary>

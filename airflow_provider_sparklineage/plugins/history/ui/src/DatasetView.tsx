@@ -16,16 +16,18 @@ interface Props {
   api: Api;
   place: Place;
   go: (change: Partial<Place>) => void;
+  version: number; // changes when the history has changed
 }
 
 const PATIENCE = 400; // milliseconds
 
-export function DatasetView({ api, place, go }: Props) {
-  const all = useAnswer((signal) => api.partitions(place, signal), [place.namespace, place.name]);
+export function DatasetView({ api, place, go, version }: Props) {
+  const all = useAnswer((signal) => api.partitions(place, signal), [version], true);
   // Of a large history it takes seconds, once after each build, to find what is stale.
-  const isSlow = useLasting(all.isAsked, PATIENCE);
+  const isSlow = useLasting(all.isAsked && !all.value, PATIENCE);
   const quick = useAnswer(async (signal) => (isSlow ? api.quickPartitions(place, signal) : null), [isSlow]);
-  const { problem, isAsked } = all;
+  const { problem } = all;
+  const isAsked = all.isAsked && !all.value;
   const value = all.value ?? quick.value;
   const [states, setStates] = useState<ReadonlySet<string>>(new Set());
   const [text, setText] = useState("");
@@ -108,10 +110,10 @@ export function DatasetView({ api, place, go }: Props) {
           </div>
         </>
       )}
-      <ChangesView api={api} dataset={place} />
+      <ChangesView api={api} dataset={place} version={version} />
       {!names.length && <p className="sentence">No run accessed partitions of it.</p>}
       {(place.partition || at >= 0 || !names.length) && (
-        <PartitionView key={place.partition} api={api} place={place} go={go} letter={letters[at] ?? ""}
+        <PartitionView key={place.partition} api={api} place={place} go={go} version={version} letter={letters[at] ?? ""}
           cause={value.causes[place.partition] ?? null} />
       )}
     </article>

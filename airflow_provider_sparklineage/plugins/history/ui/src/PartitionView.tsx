@@ -15,6 +15,7 @@ interface Props {
   api: Api;
   place: Place;
   go: (change: Partial<Place>) => void;
+  version: number; // changes when the history has changed
   letter: string; // its state; empty if it is not known
   cause: Cause | null;
 }
@@ -22,10 +23,11 @@ interface Props {
 const VIEWS = ["Graph", "Table", "Run again"] as const;
 const DEPTHS = [1, 2, 3, 5, 10, 50];
 
-export function PartitionView({ api, place, go, letter, cause }: Props) {
+export function PartitionView({ api, place, go, version, letter, cause }: Props) {
   const [view, setView] = useState<(typeof VIEWS)[number]>("Graph");
   const [depth, setDepth] = useState(3);
-  const { value, problem } = useAnswer((signal) => api.graph(place, depth, signal), [place.column, depth], true);
+  const ask = (signal: AbortSignal) => api.graph(place, depth, signal);
+  const { value, problem } = useAnswer(ask, [place.column, depth, version], true);
   return (
     <section className="partition" aria-label="Partition">
       <h3>

@@ -18,6 +18,15 @@ export interface Datasets {
   count: number;
 }
 
+export interface State {
+  generation: number; // 0 if there is no history yet
+  built_at: string | null;
+  waiting: number; // events of tasks that ended and are not in the history yet
+  since: string | null;
+  is_merging: boolean;
+  problem: string;
+}
+
 export interface Run {
   run_id: string;
   job: string | null;
@@ -115,6 +124,9 @@ const REFUSED = new Map([
 
 export class Api {
   constructor(private readonly url: URL) {}
+
+  // Asking for it starts merging what waits.
+  state = (signal: AbortSignal) => this.get<State>("state", {}, signal);
 
   datasets = (q: string, signal: AbortSignal) => this.get<Datasets>("datasets", { q }, signal);
 

@@ -23,6 +23,18 @@ export function useAnswer<T>(ask: (signal: AbortSignal) => Promise<T>, keys: unk
   return answer;
 }
 
+// An answer that is asked for again and again while the page is seen.
+export function usePolled<T>(ask: (signal: AbortSignal) => Promise<T>, milliseconds: number): Answer<T> {
+  const [round, setRound] = useState(0);
+  const answer = useAnswer(ask, [round], true);
+  useEffect(() => {
+    if (answer.isAsked) return undefined;
+    const timer = setInterval(() => document.hidden || setRound((before) => before + 1), milliseconds);
+    return () => clearInterval(timer);
+  }, [answer.isAsked, milliseconds]);
+  return answer;
+}
+
 // Whether something has lasted for a while.
 export function useLasting(is: boolean, milliseconds: number): boolean {
   const [lasts, setLasts] = useState(false);
