@@ -92,6 +92,12 @@ class Flights(Airflow):
             command, env=self.environment, capture_output=True, text=True, check=False
         )
 
+    def is_up_to_date(self) -> bool:
+        """Ask for the state of the history, as the page does; give whether nothing waits."""
+        status, state = self.get("/sparklineage/api/history/state", self._token)
+        assert status == 200, state
+        return bool(state["generation"]) and not state["waiting"] and not state["is_merging"]
+
     def tries(self) -> dict[tuple[str, str], int]:
         """Give how often each task of each run was tried."""
         path = f"/api/v2/dags/{DAG}/dagRuns/~/taskInstances?limit=1000"

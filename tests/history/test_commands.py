@@ -81,10 +81,10 @@ def test_a_second_build_adds_what_is_new(run, tmp_path):
 
 
 @pytest.fixture
-def delivered(tmp_path):
+def delivered(run, tmp_path):
     """Deliver an event to a new store; gives the store's folder."""
     folder = tmp_path / "store"
-    assert cli.main(["history", "build", MONTH, "--store", str(folder)]) == 0
+    assert run("history", "build", MONTH, "--store", folder).code == 0
     [line] = gzip.decompress(Path(REWRITTEN).read_bytes()).splitlines()
     sender = incoming.Sender("example_report_flight_delays", "prepare_flights", "again", -1, 2)
     assert incoming.deliver(folder.as_uri(), sender, line, 5)

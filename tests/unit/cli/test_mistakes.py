@@ -226,7 +226,7 @@ def test_a_file_name_that_is_not_utf_8_is_a_name(run, tmp_path, event):
     folder.mkdir()
     shutil.copy(event, os.fsencode(folder) + b"/\xff.json")
     store = str(tmp_path / "store")
-    for new in ("1 are new", "0 are new"):
+    for new in ("1 is new", "0 are new"):
         done = run("history", "build", str(folder), "--store", store)
         assert (done.code, done.err) == (0, "")
         assert new in done.out or "new" not in done.out
