@@ -113,7 +113,14 @@ DATASETS = {
     "count": 1,
 }
 
-
+STATE = {
+    "generation": 1,
+    "built_at": DATASETS["built_at"],
+    "waiting": 0,
+    "since": None,
+    "is_merging": False,
+    "problem": "",
+}
 CHANGES = {
     "tasks": ["shop.orders"],
     "hidden": 1,
@@ -136,7 +143,7 @@ class Answers:
 
     def __init__(self, **changed):
         given = {"datasets": DATASETS, "partitions": partitions(10), "graph": GRAPH, "plan": PLANS}
-        given["changes"] = CHANGES
+        given |= {"changes": CHANGES, "state": STATE}
         self.of = {**given, **changed}
         self.of.setdefault("quick", self.of["partitions"])
         self.asked = []
@@ -217,6 +224,42 @@ def test_a_dataset_is_found_and_its_partitions_are_a_calendar(show):
     assert "partition=dt%3D1900-01-06" in page.url
     page.go_back()
     expect(page.get_by_role("heading", level=3)).to_have_count(0)
+
+
+def test_an_open_page_follows_what_tasks_deliver(new_page):
+    answers = Answers(partitions=partitions(7))
+    page = new_page()
+    page.clock.install()
+    page.route(re.compile(".*"), answers)
+    page.goto(PLACE)
+    choose(page)
+    page.get_by_role("button", name="Table").click()
+
+    answers.of["state"] = {**STATE, "waiting": 2, "is_merging": True}
+    page.clock.fast_forward(11_000)
+    expect(page.locator("header")).to_contain_text("2 newer events of tasks are being added …")
+    at = "2024-05-08T01:00:00Z"
+    answers.of |= {
+        "state": {**STATE, "generation": 2, "built_at": at},
+        "datasets": {**DATASETS, "built_at": at},
+        "partitions": partitions(10),
+    }
+    page.clock.fast_forward(11_000)
+    expect(page.locator("header")).to_contain_text("as of 2024-05-08 01:00 UTC")
+    expect(page.locator("header")).not_to_contain_text("newer")
+    expect(page.get_by_role("option", name="dt=1900-01-10")).to_be_visible()
+    # What was chosen is there as before.
+    expect(page.get_by_role("heading", level=3)).to_contain_text("dt=1900-01-06")
+    expect(page.get_by_role("table", name="Lineage, step by step")).to_be_visible()
+
+
+def test_why_nothing_is_added_is_named(show):
+    problem = "error: the disk is full"
+    answers = Answers(state={**STATE, "waiting": 1, "problem": problem})
+    page = show(answers)
+    expect(page.get_by_role("status").first).to_have_text(
+        f"1 newer event of tasks is not in it yet. {problem}"
+    )
 
 
 def test_a_link_to_a_partition_shows_it(show):

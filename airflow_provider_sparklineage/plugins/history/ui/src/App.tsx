@@ -22,12 +22,13 @@ export function App({ api }: { api: Api }) {
     if (isNewer) setVersion((before) => before + 1);
   }, [state]);
   const why = found.value?.unavailable;
+  const behind = state && behindOf(state);
   return (
     <>
       <header className="top">
         <h1>Spark lineage</h1>
         {found.value?.built_at && <span className="facts">as of {timeOf(found.value.built_at)}</span>}
-        {state && <span className="facts" role="status">{behindOf(state)}</span>}
+        {behind && <span className="facts" role="status">{behind}</span>}
       </header>
       {why ? (
         <Unavailable {...why} />
