@@ -34,6 +34,7 @@ from airflow_provider_sparklineage.event.pipeline import (
     shows_descriptions,
 )
 from airflow_provider_sparklineage.event.steps.size import ever_smaller
+from airflow_provider_sparklineage.history import incoming, merging_process
 from airflow_provider_sparklineage.hooks import sources
 from airflow_provider_sparklineage.lineage.declared_and_last_known import without_datasets
 from airflow_provider_sparklineage.model.allowance import Stage, garbage_collector_paused
@@ -414,9 +415,6 @@ def deliver(settings: Settings, task: TaskIdentity, content: bytes, timeout_s: f
     """
     if not settings.history:
         return False
-    # Here, as only a task that has an event needs it.
-    from airflow_provider_sparklineage.history import incoming
-
     archive = archive_of(settings)
     place = archive.place(task) if archive else ""
     sender = incoming.Sender(
@@ -426,8 +424,6 @@ def deliver(settings: Settings, task: TaskIdentity, content: bytes, timeout_s: f
 
 
 def _merge(url: str) -> None:
-    from airflow_provider_sparklineage.history import merging_process
-
     if problem := merging_process.merge(url, _MERGE_TIMEOUT_S):
         raise HistoryError(problem)
 
