@@ -24,6 +24,7 @@ from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessE
 from airflow.api_fastapi.common.db.common import SessionDep  # noqa: TC002
 from airflow.api_fastapi.core_api.security import GetUserDep, requires_access_dag
 from airflow.models.dag import DagModel
+from airflow.providers.openlineage import conf as openlineage
 from fastapi import APIRouter, Depends, FastAPI, HTTPException, Query, Request, Response
 from sqlalchemy import select
 
@@ -158,6 +159,7 @@ def visibility(request: Request, user: GetUserDep, session: SessionDep) -> Visib
         may("GET", DagAccessEntity.XCOM),
         may("PUT", DagAccessEntity.TASK_INSTANCE),
         lambda: frozenset(session.scalars(select(DagModel.dag_id))),
+        openlineage.namespace(),
     )
 
 

@@ -90,7 +90,8 @@ GRAPH = {
 
 def step(n, task, wave, **other):
     reasons = ["file /lake/orders dt=1900-01-06"]
-    return {"run": run(n, task), "wave": wave, "reasons": reasons, "may_clear": True, **other}
+    known = {"may_clear": True, "is_elsewhere": False, "is_certain": True}
+    return {"run": run(n, task), "wave": wave, "reasons": reasons, **known, **other}
 
 
 NO_PLAN = {"steps": [], "by_hand": [], "hidden": 0}
@@ -101,6 +102,7 @@ PLANS = {
             step(1, "weekly", 0),
             step(1, "report", 1),
             step(2, "report", 1, may_clear=False),
+            step(4, "report", 1, may_clear=False, is_elsewhere=True, is_certain=False),
         ],
         "by_hand": [{**step(3, "dbt", 0), "may_clear": False}],
         "hidden": 3,
@@ -298,7 +300,9 @@ def test_a_step_is_cleared_after_confirmation_and_only_what_may_be(show):
     choose(page)
     page.get_by_role("button", name="Run again").click()
     second = page.get_by_role("region", name="Step 2")
-    expect(second).to_contain_text("You may not clear it.")
+    expect(second.get_by_text("You may not clear it.")).to_have_count(1)
+    elsewhere = second.get_by_role("row", name="Another Airflow ran it; clear it there.")
+    expect(elsewhere).to_contain_text("Perhaps: something of this is assumed.")
     second.get_by_role("button", name="Clear 1 task instance").click()
     page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
     assert answers.cleared == []

@@ -465,15 +465,32 @@ def _shown_plan(
                 "run": run,
                 "wave": one.get("wave", 0),
                 "reasons": [*dict.fromkeys(_reason_text(why, is_named) for why in one["reasons"])],
-                "may_clear": visibility.clears(run),
+                "may_clear": visibility.clears(run) and not is_elsewhere,
+                "is_elsewhere": is_elsewhere,
+                "is_certain": one.get("is_certain", True),
             }
             for one in plan[part]
-            if (run := seen.get(one["run_id"]))
+            if (run := seen.get(one["run_id"]) or _due_run(one, visibility))
+            for is_elsewhere in [visibility.is_of_another_airflow(one.get("namespace"))]
         ]
         for part in _PLAN_PARTS
     }
     count = sum(len(plan[part]) for part in _PLAN_PARTS)
     return {**parts, "hidden": count - sum(map(len, parts.values()))}
+
+
+def _due_run(step: dict[str, Any], visibility: Visibility) -> dict[str, Any] | None:
+    """Give a task instance that has not run, as a run of which only its names are known.
+
+    :return: None if the step has a run, or the user may not see the DAG
+    """
+    if step["run_id"] or not step.get("dag_id"):
+        return None
+    names = {key: step[key] for key in ("dag_id", "task_id", "dag_run_id", "map_index")}
+    job = f"{step['dag_id']}.{step['task_id']}"
+    run_id = f"{job}/{step['dag_run_id']}/{step['map_index']}"
+    run = {"run_id": run_id, "job": job, "logical_date": None, "ended": None, "state": None}
+    return {**run, **names} if visibility.sees(names) else None
 
 
 def _reason_text(reason: dict[str, Any], is_named: _IsNamed) -> str:

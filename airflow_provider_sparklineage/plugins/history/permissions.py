@@ -29,6 +29,7 @@ class Visibility:
         lineage is the content of an XCom
     :param may_clear: tells whether the user may clear task instances of the DAG
     :param known: gives the ids of all DAGs that Airflow knows
+    :param namespace: OpenLineage's namespace of this Airflow's jobs; empty if all jobs are its own
     """
 
     def __init__(
@@ -36,10 +37,11 @@ class Visibility:
         may_read: Callable[[str], bool],
         may_clear: Callable[[str], bool],
         known: Callable[[], frozenset[str]],
+        namespace: str = "",
     ) -> None:
         # Each DAG is asked for once, because an auth manager may ask a server.
         self._may_read, self._may_clear = cache(may_read), cache(may_clear)
-        self._known = known
+        self._known, self._namespace = known, namespace
 
     def sees(self, run: Mapping[str, Any]) -> bool:
         """Whether the user may see a run, decided by its ``dag_id`` and ``job``.
@@ -57,6 +59,13 @@ class Visibility:
         """Whether the user may clear a visible run's task instance; False for a run without DAG."""
         dag_id = run.get("dag_id")
         return bool(dag_id) and self._may_clear(str(dag_id))
+
+    def is_of_another_airflow(self, namespace: str | None) -> bool:
+        """Whether a job's namespace is not that of this Airflow, which cannot clear its tasks.
+
+        :param namespace: empty or None if it is not known, as that of tasks that have not run
+        """
+        return bool(namespace and self._namespace) and namespace != self._namespace
 
 
 _RUNS = """

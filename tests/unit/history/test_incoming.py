@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from datetime import UTC, datetime
 
 import pytest
@@ -11,7 +12,7 @@ from airflow_provider_sparklineage.history import incoming
 from airflow_provider_sparklineage.history.engines import building
 from airflow_provider_sparklineage.history.engines.duckdb import History
 from airflow_provider_sparklineage.history.sources import LocalFiles, refused
-from airflow_provider_sparklineage.history.store import Folder, Store
+from airflow_provider_sparklineage.history.store import LOCK, Folder, Store
 from airflow_provider_sparklineage.model.exceptions import HistoryError
 from airflow_provider_sparklineage.model.producer import producer
 
@@ -115,6 +116,34 @@ def test_a_build_that_is_killed_before_it_removes_the_files_loses_nothing(
     built = building.build(store, ())
     assert (built.new, built.delivered) == (0, 1)
     assert len(rows(store)) == 1
+
+
+@pytest.mark.parametrize("number", range(1, 16))
+def test_wherever_a_build_is_killed_each_event_is_merged_once(store, deliver, monkeypatch, number):
+    deliver(1)
+    deliver(2)
+    killed, calls = Store(store.url), []
+
+    def counted(method):
+        def call(*arguments):
+            calls.append(method)
+            if len(calls) == number:
+                raise KeyboardInterrupt
+            return method(*arguments)
+
+        return call
+
+    for name in ("read", "write", "put", "remove"):
+        monkeypatch.setattr(killed.files, name, counted(getattr(killed.files, name)))
+    with suppress(KeyboardInterrupt):
+        building.build(killed, ())
+    assert len(calls) >= number
+    (store.files.root / LOCK).unlink(missing_ok=True)  # as its process is gone
+    deliver(3)
+    building.build(store, ())
+    assert [row["dag_run_id"] for row in rows(store)] == ["1", "2", "3"]
+    assert store.manifest.rows["events"] == 3
+    assert store.files.names("incoming") == []
 
 
 def test_what_no_task_wrote_stays_and_is_counted(store, deliver):

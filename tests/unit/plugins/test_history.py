@@ -108,7 +108,7 @@ def visitor():
 
 @pytest.fixture
 def admin():
-    return Visibility(lambda _: True, lambda _: True, lambda: frozenset({"secret"}))
+    return Visibility(lambda _: True, lambda _: True, lambda: frozenset({"secret"}), "here")
 
 
 @pytest.mark.parametrize(
@@ -219,6 +219,27 @@ def test_what_airflow_did_not_run_is_cleared_by_nobody(admin):
     found = answers.rerun_plans(WANTED, History(plan=PLAN), admin)["refresh"]
     assert [s["may_clear"] for s in found["steps"]] == [True, True]
     assert [s["may_clear"] for s in found["by_hand"]] == [False]
+
+
+def due(**other):
+    names = {"dag_id": "shop", "task_id": "orders", "dag_run_id": "r1", "map_index": -1}
+    return step("", **names | other)
+
+
+def test_what_was_never_run_is_in_the_plan_of_who_may_see_its_dag(visitor):
+    plan = {"steps": [due(), due(dag_id="secret")], "by_hand": []}
+    found = answers.rerun_plans(WANTED, History(plan=plan), visitor)["impact"]
+    assert [s["run"]["job"] for s in found["steps"]] == ["shop.orders"]
+    assert found["hidden"] == 1
+
+
+def test_what_another_airflow_ran_is_not_cleared_here(admin):
+    steps = [step("ours", namespace="here"), step("wrong", namespace="there", is_certain=False)]
+    plan = {"steps": steps, "by_hand": []}
+    found = answers.rerun_plans(WANTED, History(plan=plan), admin)["impact"]["steps"]
+    assert [s["may_clear"] for s in found] == [True, False]
+    assert [s["is_elsewhere"] for s in found] == [False, True]
+    assert [s["is_certain"] for s in found] == [True, False]
 
 
 def written(day, run_id, is_there=True):

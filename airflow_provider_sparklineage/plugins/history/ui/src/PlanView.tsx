@@ -73,13 +73,17 @@ function Wave({ title, isOnly, steps }: { title: string; isOnly: boolean; steps:
       <table>
         <thead><tr><th>Run again</th><th>Task instance</th><th>Because of</th></tr></thead>
         <tbody>
-          {(all ? steps : steps.slice(0, SHOWN)).map(({ run, reasons, may_clear }) => (
+          {(all ? steps : steps.slice(0, SHOWN)).map(({ run, reasons, may_clear, is_elsewhere, is_certain }) => (
             <tr key={run.run_id}>
               <td>
                 <input type="checkbox" aria-label={`Clear ${shown(run.job ?? run.run_id)}`} disabled={!may_clear || isDone}
                   checked={may_clear && !left.has(run.run_id)} onChange={() => toggle(run.run_id)} />
               </td>
-              <td><RunLink run={run} />{!may_clear && <span className="facts"> You may not clear it.</span>}</td>
+              <td><RunLink run={run} />
+                {is_elsewhere && <span className="facts"> Another Airflow ran it; clear it there.</span>}
+                {!may_clear && !is_elsewhere && <span className="facts"> You may not clear it.</span>}
+                {!is_certain && <span className="facts"> Perhaps: something of this is assumed.</span>}
+              </td>
               <td><bdi>{shown(reasons.slice(0, 3).join("; "))}</bdi>{reasons.length > 3 && ` and ${reasons.length - 3} more`}</td>
             </tr>
           ))}

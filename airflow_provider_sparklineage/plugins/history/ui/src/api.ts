@@ -89,6 +89,8 @@ export interface Step {
   wave: number;
   reasons: string[];
   may_clear: boolean;
+  is_elsewhere: boolean; // it ran in another Airflow, which alone can clear it
+  is_certain: boolean;
 }
 
 export interface Plan {
