@@ -11,7 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.history.engines.duckdb import copy
-from airflow_provider_sparklineage.history.engines.pieces import Sizes, make
+from airflow_provider_sparklineage.history.engines.layouts import Sizes
+from airflow_provider_sparklineage.history.engines.pieces import make
 from airflow_provider_sparklineage.history.store import Store
 from airflow_provider_sparklineage.history.tables import TABLES
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from airflow_provider_sparklineage.history.engines.spark import History, facts
+from airflow_provider_sparklineage.history.engines.spark import History
+from airflow_provider_sparklineage.history.engines.spark.reading import facts
 from airflow_provider_sparklineage.history.spark_jobs.build_history import built
 from airflow_provider_sparklineage.history.store import Store
 from airflow_provider_sparklineage.history.tables import TABLES

@@ -18,7 +18,7 @@ from hypothesis import settings
 
 from airflow_provider_sparklineage.history.engines import building
 from airflow_provider_sparklineage.history.engines.duckdb import History
-from airflow_provider_sparklineage.history.engines.pieces import Sizes
+from airflow_provider_sparklineage.history.engines.layouts import Sizes
 from airflow_provider_sparklineage.history.facts import facts_of
 from airflow_provider_sparklineage.history.store import GRACE, LOCK, Piece, Store
 from airflow_provider_sparklineage.history.tables import TABLES

@@ -28,8 +28,9 @@ from airflow_provider_sparklineage.history.engines.duckdb import (
     literal,
     scan_of,
 )
+from airflow_provider_sparklineage.history.engines.layouts import Sizes
 from airflow_provider_sparklineage.history.engines.merging import merge
-from airflow_provider_sparklineage.history.engines.pieces import Sizes, make
+from airflow_provider_sparklineage.history.engines.pieces import make
 from airflow_provider_sparklineage.history.sources import Delivered, Reading, Source
 from airflow_provider_sparklineage.history.steps import STEPS, Step
 from airflow_provider_sparklineage.history.store import Store
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     import duckdb
 
     from airflow_provider_sparklineage.history.facts import Line
-    from airflow_provider_sparklineage.history.store import Building, Layout, Manifest
+    from airflow_provider_sparklineage.history.store import Building, Layout
 
 
 class FactsFile(Frozen, frozen=True):
@@ -291,7 +292,7 @@ def build(
         count, new = new_facts(connection, known, files, building.scratch)
         if count or keep is not None or before.version < VERSION or not before.generation:
             is_forgetting = _has_older(connection, known, since)
-            layout = None if is_forgetting else _mergeable(before, count, sizes)
+            layout = None if is_forgetting else sizes.mergeable(before, count)
             if layout is None:
                 parts = _parts(connection, building, new, since if is_forgetting else None)
                 events, layout = _made(connection, building, parts, since, sizes)
@@ -311,18 +312,6 @@ def build(
     theirs = sum(other.manifest.rows.get("events", 0) for other in others)
     seconds = time.monotonic() - begun
     return Built(reading.events + theirs, count, merged, skipped, rows, seconds)
-
-
-def _mergeable(before: Manifest, new: int, sizes: Sizes) -> Layout | None:
-    """Give the layout of a generation's tables; None if they must be made anew.
-
-    :param new: number of the new events, which are taken to have as many accesses as the others
-    """
-    if before.layout is None or before.version < VERSION:
-        return None
-    events, accesses = before.rows["events"], before.rows["accesses"]
-    accesses += accesses * new // max(events, 1)
-    return None if sizes.is_outgrown(before.layout, accesses) else before.layout
 
 
 def _has_older(

@@ -1,45 +1,42 @@
 """Merges the facts of new events into the tables of a store, at the cost of the rows they change.
 
-1. *Affected* runs are those that new events name. The first steps, which look at each run alone,
-   give the rows of these runs in ``runs``, ``accesses`` and ``columns`` from all of their facts.
-2. The other steps look at each dataset alone, and nearly always at each cell (partition) alone: at
-   a whole dataset only if an access of more than one partition was written, or if its partitions
-   have different dimensions. They give the rows of the datasets and cells that an affected run
-   wrote, and the reads of the affected runs, from the accesses that these rows depend on. A read
-   changes no version, and no version that another run got.
-3. The rows that the affected runs, datasets and cells have in the tables are replaced by these
-   rows, and each piece (:mod:`.pieces`) whose rows are other ones than before is written anew.
-
-The datasets of an affected run before the merge are those that its facts name, as only
-:func:`.building.build` forgets facts, and makes the tables anew then.
+:mod:`.affected` tells which rows are replaced, and the steps give the rows that replace them. Then
+each piece (:mod:`.layouts`) whose rows are other ones than before is written anew.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from airflow_provider_sparklineage.history.engines.affected import (
+    ACCESSED,
+    AFFECTED,
+    BY_RUN,
+    NAMED,
+    OF_RUNS,
+    RAN,
+    RENAMED,
+    View,
+    is_replaced,
+    new_rows,
+)
 from airflow_provider_sparklineage.history.engines.duckdb import (
     copy,
     create_view,
     scan_of,
 )
-from airflow_provider_sparklineage.history.engines.pieces import (
+from airflow_provider_sparklineage.history.engines.layouts import (
     DATASET,
     FIRST,
-    Pieces,
+    LAST,
     columns_of,
-    create_buckets,
     same,
-    time_of,
 )
+from airflow_provider_sparklineage.history.engines.pieces import Pieces, create_buckets, time_of
 from airflow_provider_sparklineage.history.steps import STEPS
 from airflow_provider_sparklineage.history.store import Layout, Piece
 from airflow_provider_sparklineage.history.tables import (
     ACCESSES,
-    BINDINGS,
-    BINDINGS_BY_RUN,
-    CHANGES,
-    CHANGES_BY_RUN,
     COLUMNS,
     FACTS,
     RUNS,
@@ -52,15 +49,9 @@ if TYPE_CHECKING:
 
     import duckdb
 
-    from airflow_provider_sparklineage.history.engines.pieces import Sizes
+    from airflow_provider_sparklineage.history.engines.layouts import Sizes
     from airflow_provider_sparklineage.history.store import Building
     from airflow_provider_sparklineage.history.tables import Table
-
-_OF_RUNS = ("runs", "winners", "accesses", "columns")
-"""The steps that look at each run alone."""
-_BY_RUN = {CHANGES_BY_RUN: CHANGES, BINDINGS_BY_RUN: BINDINGS}
-"""Tables that have the rows of another table."""
-_DIVISION = "namespace, name, cell"
 
 
 def merge(
@@ -97,12 +88,15 @@ class _Merge:
     def layout_with(self, known: Sequence[str], new: Sequence[Path]) -> Layout:
         self._gather_facts(known, new)
         for step in STEPS:
-            if step.name in _OF_RUNS:
+            if step.name in OF_RUNS:
                 self._keep(step.name, step.sql)
-        self._gather_datasets()
-        self._gather_runs()
+        for name in RENAMED:
+            self._rename(name, RENAMED[name])
+        self._gather_accesses()
+        self._execute(f"CREATE VIEW stored_runs AS FROM {self._stored(RUNS)}")
+        self._create(*RAN)
         for step in STEPS:
-            if step.name not in _OF_RUNS and step.table not in _BY_RUN:
+            if step.name not in OF_RUNS and step.table not in BY_RUN:
                 self._keep(step.name, step.sql)
         pieces = {table.name: self._merged(table) for table in TABLES}
         self._writing.put()
@@ -113,7 +107,7 @@ class _Merge:
     def _gather_facts(self, known: Sequence[str], new: Sequence[Path]) -> None:
         """Create a view ``facts`` of all facts of affected runs."""
         create_view(self._connection, FACTS, map(str, new), "fresh_facts")
-        self._execute("CREATE TABLE affected AS SELECT DISTINCT run_id FROM fresh_facts")
+        self._create(AFFECTED)
         # The other columns, which are long, are read only where there are such rows.
         places = self._execute(
             "SELECT filename, min(event_time)::TIMESTAMP, max(event_time)::TIMESTAMP FROM "
@@ -131,69 +125,15 @@ class _Merge:
             f"WHERE event_time BETWEEN TIMESTAMP '{first}' AND TIMESTAMP '{last}'",
         )
 
-    def _gather_datasets(self) -> None:
-        """Find the rows to replace, and replace the view ``accesses`` by what they depend on.
-
-        Tables ``whole`` and ``cells`` get the datasets and cells whose rows in ``changes`` and
-        ``bindings`` are replaced.
-        """
-        self._rename("accesses", "new_accesses")
-        self._execute(
-            f"CREATE TABLE named AS SELECT {_DIVISION}, bool_or(side = 'write') AS is_written FROM "
-            "(SELECT a.* FROM (SELECT unnest(accesses) AS a FROM facts)) GROUP BY ALL"
-        )
-        create_buckets(
-            self._connection,
-            "SELECT namespace, name, bool_or(is_written) AS is_written FROM named GROUP BY ALL",
-            self._layout.buckets,
-        )
-        self._execute(
-            f"CREATE VIEW all_accesses AS FROM {self._stored(ACCESSES)} AS a "
-            f"SEMI JOIN buckets AS b ON {same('a', 'b', *DATASET)} "
-            f"ANTI JOIN affected USING (run_id) SELECT {columns_of(ACCESSES)} "
-            f"UNION ALL SELECT {columns_of(ACCESSES)} FROM new_accesses"
-        )
-        self._execute(
-            "CREATE TABLE coarse AS SELECT namespace, name FROM all_accesses GROUP BY ALL "
-            "HAVING count(DISTINCT COALESCE(dims, '')) FILTER (cell IS NOT NULL) > 1 OR "
-            "bool_or(side = 'write' AND extent <> 'none' AND (extent <> 'partition' "
-            "OR cell IS NULL))"
-        )
-        is_coarse = f"SEMI JOIN coarse AS c ON {same('d', 'c', *DATASET)}"
-        self._execute(
-            f"CREATE TABLE whole AS SELECT d.namespace, d.name FROM buckets AS d {is_coarse} "
-            "WHERE d.is_written"
-        )
-        self._execute(
-            f"CREATE TABLE cells AS SELECT {_DIVISION} FROM named AS d "
-            f"ANTI JOIN coarse AS c ON {same('d', 'c', *DATASET)} WHERE d.is_written"
-        )
-        # An access counts if it is of an affected run, of a whole dataset or cell to be replaced,
-        # or a write that a read of an affected run may have got.
-        self._keep(
-            "accesses",
-            "SELECT a.* FROM all_accesses AS a "
-            f"LEFT JOIN (SELECT d.*, TRUE AS is_coarse FROM buckets AS d {is_coarse}) AS b "
-            f"ON {same('a', 'b', *DATASET)} "
-            f"LEFT JOIN named AS n ON {same('a', 'n', *DATASET, 'cell')} "
-            "WHERE a.run_id IN (FROM affected) OR CASE WHEN b.is_coarse "
-            "THEN b.is_written OR a.side = 'write' "
-            "ELSE n.is_written IS NOT NULL AND (n.is_written OR a.side = 'write') END",
-        )
-
-    def _gather_runs(self) -> None:
-        """Replace the view ``runs`` by the runs of ``accesses``, of which steps use few columns."""
-        self._rename("runs", "new_runs")
-        self._rename("columns", "new_columns")
-        columns = "run_id, state, started, ended, is_time_certain"
-        self._execute(
-            f"CREATE TABLE old_runs AS SELECT {columns} FROM {self._stored(RUNS)} "
-            "WHERE run_id IN (SELECT run_id FROM accesses UNION FROM affected)"
-        )
-        self._execute(
-            f"CREATE VIEW runs AS FROM old_runs ANTI JOIN affected USING (run_id) "
-            f"UNION ALL SELECT {columns} FROM new_runs"
-        )
+    def _gather_accesses(self) -> None:
+        """Create ``whole``, ``cells`` and ``accesses``, and ``buckets`` of the named datasets."""
+        self._create(*NAMED)
+        query = "SELECT namespace, name FROM datasets"
+        create_buckets(self._connection, query, self._layout.buckets)
+        self._execute(f"CREATE VIEW stored_accesses AS FROM {self._stored(ACCESSES)}")
+        *tables, accesses = ACCESSED
+        self._create(*tables)
+        self._keep(accesses.name, accesses.sql)
 
     # --- the rows of a table ----------------------------------------------------------------------
 
@@ -210,7 +150,7 @@ class _Merge:
             if piece := starts.get((bucket, start)):
                 file = scan_of(self._building.store.local([piece.file]))
                 query += f" UNION ALL SELECT {columns_of(table)} FROM {file} AS r "
-                query += f"WHERE NOT ({self._is_replaced(table)})"
+                query += f"WHERE NOT ({is_replaced(table)})"
             merged[bucket, start] = self._writing.write(table, query, bucket, start)
         return [piece for place in sorted(merged, key=_order) for piece in merged[place]]
 
@@ -221,12 +161,8 @@ class _Merge:
         buckets = range(len(self._layout.buckets) if table.is_by_dataset else 1)
         places |= {(bucket, FIRST) for bucket in buckets}
         self._connection.executemany("INSERT INTO places VALUES (?, ?::TIMESTAMP)", [*places])
-        rows = {RUNS: "new_runs", ACCESSES: "new_accesses", COLUMNS: "new_columns"}
-        source = _BY_RUN.get(table, table)
-        new = rows.get(source, source.name)
-        replaced = "" if table in rows else f"WHERE {self._is_replaced(table)}"
-        query = f"SELECT r.* FROM {new} AS r {replaced}"
-        self._execute(f"CREATE OR REPLACE TABLE placed AS {self._placed(table, query)}")
+        placed = self._placed(table, new_rows(table))
+        self._execute(f"CREATE OR REPLACE TABLE placed AS {placed}")
 
     def _placed(self, table: Table, query: str) -> str:
         """Give SQL that adds to rows the bucket and the start of their pieces."""
@@ -247,7 +183,7 @@ class _Merge:
         The rows to replace and the new rows of a piece are compared by their number and by the sum
         of their checksums, in any order.
         """
-        old = f"SELECT r.* FROM {self._old(table)} AS r WHERE {self._is_replaced(table)}"
+        old = f"SELECT r.* FROM {self._old(table)} AS r WHERE {is_replaced(table)}"
         rows = (("FROM placed", 1), (self._placed(table, old), -1))
         signed = " UNION ALL ".join(
             f"SELECT bucket, start, {sign} AS n, CAST(hash({columns_of(table)}) AS HUGEINT) AS sum "
@@ -258,18 +194,6 @@ class _Merge:
             f"SELECT bucket, CAST(start AS VARCHAR) FROM ({signed}) GROUP BY bucket, start "
             "HAVING sum(n) <> 0 OR sum(n * sum) <> 0 ORDER BY ALL"
         ).fetchall()
-
-    def _is_replaced(self, table: Table) -> str:
-        """Give the SQL condition that the row ``r`` of a table is to be replaced by new rows."""
-        if table in (RUNS, ACCESSES, COLUMNS):
-            return "r.run_id IN (FROM affected)"
-        replaced = (
-            f"EXISTS (FROM whole AS w WHERE {same('r', 'w', *DATASET)}) "
-            f"OR EXISTS (FROM cells AS w WHERE {same('r', 'w', *DATASET, 'cell')})"
-        )
-        if table in (BINDINGS, BINDINGS_BY_RUN):
-            return f"{replaced} OR r.reader_run_id IN (FROM affected)"
-        return replaced
 
     def _old(self, table: Table) -> str:
         """Give SQL for the stored rows of a table among which those to be replaced are."""
@@ -282,7 +206,7 @@ class _Merge:
             ).fetchall()
             pieces = self._layout.pieces[table.name]
             return self._rows_of(table, [p for p in pieces if (p.bucket, p.start) in places])
-        return self._stored(_BY_RUN.get(table, table))
+        return self._stored(BY_RUN.get(table, table))
 
     def _stored(self, table: Table) -> str:
         """Give SQL for the rows of a table: of tables by dataset, in the buckets that are named."""
@@ -304,6 +228,10 @@ class _Merge:
     def _execute(self, statement: str) -> duckdb.DuckDBPyConnection:
         return self._connection.execute(statement)
 
+    def _create(self, *views: View) -> None:
+        for name, query, is_kept in views:
+            self._execute(f"CREATE {'TABLE' if is_kept else 'VIEW'} {name} AS {query}")
+
     def _keep(self, name: str, query: str) -> None:
         """Write the rows of a query to a temporary file, and create a view of the file."""
         file = self._building.scratch / f"{name}.parquet"
@@ -322,4 +250,4 @@ class _Merge:
 def _order(place: tuple[int, str]) -> tuple[int, bool, bool, str]:
     """Give the order of a piece in its table: by bucket, and then by time."""
     bucket, start = place
-    return bucket, start != FIRST, start == "infinity", start
+    return bucket, start != FIRST, start == LAST, start

@@ -1,24 +1,20 @@
-"""Divides the rows of each table among files, of which a build with new events rewrites a few.
-
-A file is a :class:`.store.Piece`. First the rows of ``accesses``, ``changes`` and ``bindings`` are
-divided among buckets by dataset, so that a build finds the rows of a dataset without reading all.
-A bucket has the datasets of a range in alphabetical order: with ranges a query skips most files by
-their least and greatest names, and with hashes of the names it would read all. Then the rows of a
-bucket are divided by time, because new rows are nearly always of the latest time, so that even of a
-dataset that all runs read, a build rewrites the last file only.
-
-A piece that has grown too large is cut at some of its times. The buckets stay as they are until
-the tables are made anew (:meth:`Sizes.is_outgrown`).
-"""
+"""Writes the pieces of the tables, and makes a layout (:mod:`.layouts`), with DuckDB."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.history.engines.duckdb import copy, count_of, scan_of
+from airflow_provider_sparklineage.history.engines.layouts import (
+    DATASET,
+    FIRST,
+    columns_of,
+    key,
+    same,
+    starts,
+)
 from airflow_provider_sparklineage.history.store import Layout, Piece
 from airflow_provider_sparklineage.history.tables import TABLES
-from airflow_provider_sparklineage.model.terms import Frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,54 +22,14 @@ if TYPE_CHECKING:
 
     import duckdb
 
+    from airflow_provider_sparklineage.history.engines.layouts import Sizes
     from airflow_provider_sparklineage.history.store import Building
     from airflow_provider_sparklineage.history.tables import Table
-
-FIRST = "-infinity"
-"""The start of the first piece of a bucket."""
-
-
-class Sizes(Frozen, frozen=True):
-    """How large buckets and pieces become.
-
-    :param bucket: number of accesses for which there is a bucket
-    :param buckets: greatest number of buckets
-    :param piece: greatest number of rows of a piece. Each build rewrites the last pieces; each
-        query opens all of them
-    """
-
-    bucket: int = 1_000_000
-    buckets: int = 256
-    piece: int = 400_000
-
-    def spread(self, accesses: int) -> int:
-        """Give the number of buckets for a number of accesses, a power of two."""
-        wanted = 1
-        while wanted < self.buckets and wanted * self.bucket < accesses:
-            wanted *= 2
-        return wanted
-
-    def is_outgrown(self, layout: Layout, accesses: int) -> bool:
-        """Whether there are so many more or fewer accesses now that buckets must be chosen anew."""
-        return not layout.spread <= 2 * self.spread(accesses) <= 4 * layout.spread
-
-
-def key(row: str) -> str:
-    """Give SQL for the text of a row's dataset by which datasets are ordered.
-
-    :param row: name of a row with namespace and name
-    """
-    return f"(COALESCE({row}.namespace, '') || chr(10) || COALESCE({row}.name, ''))"
 
 
 def time_of(table: Table, row: str) -> str:
     """Give SQL for the time of a row of a table; ``infinity`` if it is null."""
     return f"COALESCE({row}.{table.time}, TIMESTAMP 'infinity')"
-
-
-def columns_of(table: Table) -> str:
-    """Give SQL for the list of a table's columns."""
-    return ", ".join(f'"{column.name}"' for column in table.columns)
 
 
 class Pieces:
@@ -132,14 +88,10 @@ class Pieces:
         return Piece(f"{self._building.tables_folder}/{named.name}", rows, start, bucket)
 
     def _starts(self, table: Table, file: Path) -> list[str]:
-        """Give the times at which a file is cut, the least of all first.
-
-        The pieces become four fifths as large as they may be, so that late rows find room.
-        """
-        fill = max(1, self._sizes.piece * 4 // 5)
+        """Give the times at which a file is cut, the least of all first."""
         rows = self._connection.execute(
             f"SELECT CAST(min(time) AS VARCHAR) FROM (SELECT time, "
-            f"CAST(sum(n) OVER (ORDER BY time) - n AS BIGINT) // {fill} AS nth FROM "
+            f"CAST(sum(n) OVER (ORDER BY time) - n AS BIGINT) // {self._sizes.fill} AS nth FROM "
             f"(SELECT {time_of(table, 'r')} AS time, count(*) AS n FROM {scan_of([file])} AS r "
             f"GROUP BY ALL)) GROUP BY nth ORDER BY nth"
         ).fetchall()
@@ -147,17 +99,8 @@ class Pieces:
 
 
 def starts_of(connection: duckdb.DuckDBPyConnection, spread: int) -> list[str]:
-    """Choose the first datasets of buckets so that each has about as many accesses as the others.
-
-    :param spread: the wanted number of buckets; there are fewer if few datasets have most accesses
-    """
-    rows = connection.execute(
-        f"SELECT min(key) FROM (SELECT key, "
-        f"CAST((sum(n) OVER (ORDER BY key) - n) * {spread} // (sum(n) OVER ()) AS INTEGER) AS nth "
-        f"FROM (SELECT {key('a')} AS key, count(*) AS n FROM accesses AS a GROUP BY ALL)) "
-        "GROUP BY nth ORDER BY nth"
-    ).fetchall()
-    return ["", *(start for (start,) in rows[1:])]
+    """Give the first datasets of buckets (:func:`.layouts.starts`)."""
+    return ["", *(start for (start,) in connection.execute(starts(spread)).fetchall()[1:])]
 
 
 def create_buckets(
@@ -174,14 +117,6 @@ def create_buckets(
         f"CREATE TABLE buckets AS SELECT d.*, s.bucket FROM ({datasets}) AS d "
         f"ASOF JOIN starts AS s ON {key('d')} >= s.start"
     )
-
-
-def same(one: str, other: str, *columns: str) -> str:
-    """Give the SQL condition that two rows have the same values, or null, in some columns."""
-    return " AND ".join(f"{one}.{name} IS NOT DISTINCT FROM {other}.{name}" for name in columns)
-
-
-DATASET = ("namespace", "name")
 
 
 def make(

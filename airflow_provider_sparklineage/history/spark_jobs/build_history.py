@@ -12,7 +12,12 @@ import sys
 import uuid
 from typing import TYPE_CHECKING
 
-from airflow_provider_sparklineage.history.engines import spark
+from airflow_provider_sparklineage.history.engines.layouts import Sizes
+from airflow_provider_sparklineage.history.engines.spark.building import Counts, build
+from airflow_provider_sparklineage.history.engines.spark.files import Parquet
+from airflow_provider_sparklineage.history.engines.spark.iceberg import Iceberg
+from airflow_provider_sparklineage.history.engines.spark.reading import facts
+from airflow_provider_sparklineage.history.engines.spark.sql import session_of
 from airflow_provider_sparklineage.history.store import Store
 from airflow_provider_sparklineage.model.exceptions import SparkLineageError
 
@@ -22,21 +27,26 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def built(session: SparkSession, sources: Sequence[str], store: str, format_: str) -> spark.Counts:
-    """Add the events of sources to a store, and make the store's tables anew.
+def built(
+    session: SparkSession,
+    sources: Sequence[str],
+    store: str,
+    format_: str,
+    sizes: Sizes = Sizes(),  # noqa: B008 - it is frozen
+) -> Counts:
+    """Add the events of sources to a store, and merge them into the store's tables.
 
     :param store: URL of the store, or the namespace of an Iceberg catalog
     :param format_: ``parquet`` or ``iceberg``
+    :param sizes: how the tables of a store are divided among files
     :raise HistoryError: if another build runs, or a newer version of the package wrote the store
     """
-    own = spark.session_of(session)
+    own = session_of(session)
     if format_ == "iceberg":
-        return spark.build(
-            own, spark.facts(own, sources), spark.Iceberg(own, store, uuid.uuid4().hex)
-        )
+        return build(own, facts(own, sources), Iceberg(own, store, uuid.uuid4().hex))
     with Store(store).building() as building:
-        target = spark.Parquet(own, building)
-        counts = spark.build(own, spark.facts(own, sources), target)
+        target = Parquet(own, building, sizes)
+        counts = build(own, facts(own, sources), target)
         target.publish(counts.rows, counts.skipped)
     return counts
 

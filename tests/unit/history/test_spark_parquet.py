@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from airflow_provider_sparklineage.history.engines.spark import hadoop_url, table_of
+from airflow_provider_sparklineage.history.engines.spark.files import hadoop_url, table_of
 from airflow_provider_sparklineage.history.tables import TABLES
 
 

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from airflow_provider_sparklineage.history.engines.spark import (
+from airflow_provider_sparklineage.history.engines.spark.reading import (
     SKIPPED,
     facts_of_files,
     facts_of_lines,

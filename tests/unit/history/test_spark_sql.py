@@ -9,7 +9,7 @@ import pytest
 import sqlglot
 
 from airflow_provider_sparklineage.history import queries as package
-from airflow_provider_sparklineage.history.engines.spark import (
+from airflow_provider_sparklineage.history.engines.spark.sql import (
     spark_schema,
     spark_selection,
     spark_sql,
