@@ -48,6 +48,7 @@ PUBLIC = {
     "datahub",
     "datahub.transport",
     "expectations",
+    "history.engines.spark",
     "history.spark_jobs",
     "history.spark_jobs.build_history",
     "hooks.sparklineage",

@@ -13,7 +13,7 @@
 The datasets of an affected run before the merge are those that its facts name, as long as no facts
 are forgotten; then the tables are made anew.
 
-An engine (:mod:`.merging`, :mod:`.spark.merging`) gives each view of this module its name, runs
+An engine (:mod:`.merging`, :mod:`.spark.building`) gives each view of this module its name, runs
 the steps in between, and replaces the rows.
 """
 

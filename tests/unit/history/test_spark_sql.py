@@ -9,6 +9,14 @@ import pytest
 import sqlglot
 
 from airflow_provider_sparklineage.history import queries as package
+from airflow_provider_sparklineage.history.engines.affected import (
+    ACCESSED,
+    AFFECTED,
+    NAMED,
+    RAN,
+    new_rows,
+)
+from airflow_provider_sparklineage.history.engines.layouts import starts
 from airflow_provider_sparklineage.history.engines.spark.sql import (
     spark_schema,
     spark_selection,
@@ -19,6 +27,18 @@ from airflow_provider_sparklineage.history.queries.sql import table_of
 from airflow_provider_sparklineage.history.steps import STEPS
 from airflow_provider_sparklineage.history.tables import FACTS, RUNS, TABLES
 from airflow_provider_sparklineage.model.exceptions import HistoryError
+
+VIEWS = (AFFECTED, *NAMED, *ACCESSED, *RAN)
+MERGING = (
+    *(pytest.param(view.sql, id=view.name) for view in VIEWS),
+    *(pytest.param(new_rows(table), id=f"new {table.name}") for table in TABLES),
+    pytest.param(starts(8), id="buckets"),
+)
+
+
+@pytest.mark.parametrize("sql", MERGING)
+def test_each_query_of_a_merge_can_be_put_in_words_of_spark(sql):
+    assert sqlglot.parse_one(spark_sql(sql), read="spark")
 
 
 @pytest.mark.parametrize("step", STEPS, ids=lambda step: step.name)

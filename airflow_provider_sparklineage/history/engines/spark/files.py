@@ -39,7 +39,7 @@ _SCHEMES = {"s3": "s3a", "local": "file"}
 
 
 class Parquet:
-    """A target that is a store of files; see :class:`.merging.Target`.
+    """A target that is a store of files; see :class:`.building.Target`.
 
     Spark writes the files to their final place; the manifest names them after all are written.
 

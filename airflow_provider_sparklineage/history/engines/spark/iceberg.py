@@ -29,7 +29,7 @@ _BUILD, _VERSION = "sparklineage.build", "sparklineage.version"
 
 
 class Iceberg:
-    """A target that is a namespace of an Iceberg catalog; see :class:`.merging.Target`.
+    """A target that is a namespace of an Iceberg catalog; see :class:`.building.Target`.
 
     :param namespace: the namespace after its catalog's name, ``lake.history``; it is created if
         absent

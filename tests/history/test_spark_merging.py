@@ -1,0 +1,108 @@
+"""Merged on Spark, and by Spark and DuckDB in turns, events give the tables of one build of all."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+
+import pytest
+
+from airflow_provider_sparklineage.history.engines.building import build
+from airflow_provider_sparklineage.history.sources import source_of
+from airflow_provider_sparklineage.history.store import Store
+from airflow_provider_sparklineage.history.tables import TABLES
+from tests import record_events
+from tests.history.built import sent
+from tests.history.messy.worlds import world as messy
+from tests.history.simulation import world
+from tests.history.test_merging import changed, check_layout, of_store
+from tests.spark import submissions
+
+pytestmark = [pytest.mark.spark, pytest.mark.long]
+pytest.importorskip("duckdb")
+
+ENGINES = {
+    "Spark": ["parquet"],
+    "Spark, then DuckDB": ["parquet", "duckdb"],
+    "DuckDB, then Spark": ["duckdb", "parquet"],
+}
+SEEDS = range(6)
+CHUNKS = 5
+
+
+def chunks_of(seed):
+    """Give the events of a world in chunks, of which some overlap, and some events are changed."""
+    chance = random.Random(seed)
+    ledger = messy(seed) if seed % 2 else world(seed, 3)
+    events = [*sent(ledger, is_sent=seed % 3 == 0)]
+    events += [changed(one, chance) for one in chance.sample(events, len(events) // 8)]
+    chance.shuffle(events)
+    places = sorted(chance.sample(range(1, len(events)), CHUNKS - 1))
+    chunks = [events[a:b] for a, b in zip([0, *places], [*places, None], strict=True)]
+    return [chunk + chance.sample(events[:5], 2) for chunk in chunks]
+
+
+def write(folder, chunks):
+    """Write each chunk to a file; give the files."""
+    folder.mkdir()
+    files = []
+    for number, chunk in enumerate(chunks):
+        files.append(folder / f"{number}.ndjson")
+        files[-1].write_text("".join(f"{json.dumps(event)}\n" for event in chunk))
+    return files
+
+
+def submit(spark, work, merges, connectors=()):
+    (work / "merges.json").write_text(json.dumps(merges))
+    (work / "scratch").mkdir()
+    application = record_events.APPLICATIONS / "merge_histories.py"
+    options = record_events.conf_options(
+        submissions.UNSEEN
+        | {"spark.master": "local[2]", "spark.sql.shuffle.partitions": "2"}
+        | submissions.connector_conf(connectors, work)
+    )
+    for connector in connectors:
+        options += ["--packages", spark.package(connector)]
+    # The Python of executors finds what is tested as this one does.
+    under = ("env", f"PYTHONPATH={record_events.TESTS.parent}")
+    code, tail = record_events.submit(spark, application, work, work / "scratch", options, under)
+    assert code == 0, tail
+
+
+@pytest.fixture(scope="module")
+def work(spark, tmp_path_factory):
+    """Build all stores of this module in one application."""
+    work = tmp_path_factory.mktemp("merges")
+    merges = []
+    for seed in SEEDS:
+        chance = random.Random(-seed)
+        files = write(work / f"events-{seed}", chunks_of(seed))
+        engines = [*ENGINES.values()][seed // 2 % len(ENGINES)]
+        turns = [engines[number % len(engines)] for number in range(CHUNKS)]
+        merges.append({
+            "store": str(work / f"store-{seed}"),
+            "sizes": [chance.choice((20, 60, 10_000)), 8, chance.choice((3, 11, 40))],
+            "chunks": [(engine, str(file)) for engine, file in zip(turns, files, strict=True)],
+        })
+    submit(spark, work, merges)
+    return work
+
+
+def named(rows):
+    """Give rows in no order, without the name of the file that an event was read from."""
+    texts = (json.dumps({**row, "source": None}, default=str) for row in rows)
+    return Counter(texts)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_merging_on_spark_gives_the_tables_of_one_build(seed, work, tmp_path):
+    store, whole = Store.open(str(work / f"store-{seed}")), Store(str(tmp_path / "whole"))
+    files = sorted((work / f"events-{seed}").iterdir())
+    build(whole, [source_of(str(file)) for file in files])
+    expected = of_store(whole)
+    for name, rows in of_store(store).items():
+        assert named(rows) == named(expected[name]), name
+    assert store.manifest.rows == whole.manifest.rows
+    assert {table.name for table in TABLES} == set(store.manifest.layout.pieces)
+    check_layout(store)
