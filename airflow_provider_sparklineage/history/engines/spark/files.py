@@ -140,7 +140,7 @@ class Parquet:
         pieces = self._before[table.name]
         if table.is_by_dataset and len(self._layout.buckets) > 1:
             if self._bucketed is None:
-                self._bucketed = self._divided(self._session.table("datasets"))
+                self._bucketed = self._divided_with(self._session.table("datasets"))
             rows = self._bucketed.select("bucket").distinct().collect()
             named = {row.bucket for row in rows}
             pieces = [piece for piece in pieces if piece.bucket in named]
@@ -242,6 +242,15 @@ class Parquet:
 
     def _divider(self, table: Table) -> Divider:
         return Divider(self._session, table, self._bucketed)
+
+    def _divided_with(self, datasets: DataFrame) -> DataFrame:
+        """Give the bucket of each dataset that is in the buckets of some datasets."""
+        rows = bucketed(self._session, datasets, self._layout.buckets).select("bucket").distinct()
+        named = {row.bucket for row in rows.collect()}
+        pieces = [piece for piece in self._before[ACCESSES.name] if piece.bucket in named]
+        datasets = datasets.select("namespace", "name")
+        others = self._read(ACCESSES, pieces).select("namespace", "name")
+        return self._divided(datasets.unionByName(others))
 
     def _divided(self, datasets: DataFrame) -> DataFrame:
         return bucketed(self._session, datasets, self._layout.buckets).persist()

@@ -10,6 +10,7 @@ Times are microseconds since 1970 here, as Spark has no infinite times.
 
 from __future__ import annotations
 
+import json
 from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
@@ -72,14 +73,23 @@ def bucketed(session: SparkSession, datasets: DataFrame, buckets: Sequence[str])
     datasets.createOrReplaceTempView("to_divide")
     ends = pairwise([*buckets, None])
     rows = [(number, first, end) for number, (first, end) in enumerate(ends)]
-    schema = "bucket INT, start STRING, until STRING"
-    session.createDataFrame(rows, schema).createOrReplaceTempView("bucket_starts")
+    named = _rows(session, rows, "bucket INT, start STRING, until STRING")
+    named.createOrReplaceTempView("bucket_starts")
     return session.sql(
         "SELECT /*+ BROADCAST(s) */ d.namespace, d.name, s.bucket "
         "FROM (SELECT DISTINCT namespace, name FROM to_divide) AS d "
         f"JOIN bucket_starts AS s ON {key('d')} >= s.start "
         f"AND (s.until IS NULL OR {key('d')} < s.until)"
     )
+
+
+def _rows(session: SparkSession, rows: Sequence[tuple[object, ...]], schema: str) -> DataFrame:
+    """Give some rows of the driver; unlike those of ``createDataFrame``, they need no job."""
+    text = json.dumps([[None if v is None else str(v) for v in row] for row in rows])
+    columns = (part.split() for part in schema.split(", "))
+    casts = (f"CAST(r[{n}] AS {type_}) AS {name}" for n, (name, type_) in enumerate(columns))
+    query = f"SELECT {', '.join(casts)} FROM (SELECT EXPLODE(FROM_JSON(:rows, :type)) AS r)"
+    return session.sql(query, {"rows": text, "type": "ARRAY<ARRAY<STRING>>"})
 
 
 class Divider:
@@ -111,8 +121,7 @@ class Divider:
             same = rows["namespace"].eqNullSafe(names["_namespace"])
             rows = rows.join(names, same & rows["name"].eqNullSafe(names["_name"]))
             rows = rows.drop("_namespace", "_name")
-        if len(places) == 1:
-            return rows.withColumn(PLACE, f.lit(0)).drop("bucket")
+        # Also of one place: Spark would take the number for a constant, and not sort by it.
         found = f.broadcast(self._places(places))
         is_there = (rows["bucket"] == found["_bucket"]) & (rows[_TIME] >= found["_start"])
         is_there &= found["_until"].isNull() | (rows[_TIME] < found["_until"])
@@ -123,8 +132,8 @@ class Divider:
             (number, one.bucket, one.start, after.start if after.bucket == one.bucket else None)
             for number, (one, after) in enumerate(pairwise([*places, Place(-1)]))
         ]
-        schema = f"{PLACE} INT, _bucket INT, _start LONG, _until LONG"
-        return self._session.createDataFrame(rows, schema)
+        columns = f"`{PLACE}` INT, _bucket INT, _start LONG, _until LONG"
+        return _rows(self._session, rows, columns)
 
     def changed(self, old: DataFrame, new: DataFrame) -> dict[int, int]:
         """Give the places whose rows are other ones than before, with how many more these are.
