@@ -10,7 +10,7 @@ import json
 import random
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import duckdb
 import pytest
@@ -81,6 +81,11 @@ def chunks_of(seed):
     return chunks
 
 
+def end_of(line):
+    """Give the time of an event."""
+    return datetime.fromisoformat(json.loads(line.text)["event_time"]).replace(tzinfo=UTC)
+
+
 def kill_at(store, monkeypatch, number):
     """Let a process end at so many of its calls of the file system."""
     calls = 0
@@ -104,7 +109,9 @@ def test_merging_gives_the_tables_of_one_build(seed, tmp_path, monkeypatch):
     chunks, chance = chunks_of(seed), random.Random(-seed)
     sizes = Sizes(chance.choice((20, 60, 10_000)), 8, chance.choice((3, 11, 40)))
     monkeypatch.setattr(building, "MAX_PARTS", chance.choice((2, 4, 32)))
-    store = Store(str(tmp_path / "store"))
+    now, ends = datetime(2100, 1, 1, tzinfo=UTC), sorted(map(end_of, chain(*chunks)))
+    ages = [now - chance.choice(ends[: len(ends) // 2]) for _ in range(3)]
+    store, keep = Store(str(tmp_path / "store"), lambda: now), None
     for chunk in chunks:
         if chance.random() < 0.2:
             with monkeypatch.context() as patch, suppress(KeyboardInterrupt):
@@ -112,9 +119,11 @@ def test_merging_gives_the_tables_of_one_build(seed, tmp_path, monkeypatch):
                 kill_at(killed, patch, chance.randint(1, 40))
                 add_facts(killed, chunk, sizes=sizes)
             (store.files.root / LOCK).unlink(missing_ok=True)  # as its process is gone
-        add_facts(store, chunk, sizes=sizes)
-    whole = Store(str(tmp_path / "whole"))
-    add_facts(whole, [line for chunk in chunks for line in chunk])
+        if seed % 3 == 0 and chance.random() < 0.3:
+            keep = min(keep or timedelta.max, chance.choice(ages))
+        add_facts(store, chunk, sizes=sizes, keep=keep)
+    whole = Store(str(tmp_path / "whole"), lambda: now)
+    add_facts(whole, [line for chunk in chunks for line in chunk], keep=keep)
     expected = of_store(whole)
     for name, rows in of_store(store).items():
         assert rows == expected[name], name
@@ -169,6 +178,23 @@ def test_what_a_new_event_changes_of_others_is_merged(there, new, minute, made, 
     add_facts(store, lines(added))
     add_facts(whole, lines(events + added))
     assert made == [1, 1]
+    assert of_store(store) == of_store(whole)
+
+
+@pytest.mark.parametrize("cells", [[DAY, "dt=2"], [PART, "dt=1/region=us"], [DAY, PART]])
+@pytest.mark.parametrize("gone", [WHOLE, DAY, PART])
+def test_a_write_that_a_later_event_takes_back_is_taken_back(cells, gone, tmp_path):
+    events = [
+        *(event(f"w{n}", at(2, n), write(one), started=at(1)) for n, one in enumerate(cells)),
+        event("overwriter", at(4), write(gone), started=at(3)),
+        *(event(f"r{n}", at(6, n), read(one), started=at(5)) for n, one in enumerate(cells)),
+        event("all", at(6), read(WHOLE), started=at(5)),
+    ]
+    later = event("overwriter", at(4, 30), write(DAY, name="other"), started=at(3))
+    store, whole = (Store(str(tmp_path / name)) for name in ("store", "whole"))
+    add_facts(store, lines(events))
+    add_facts(store, lines([later]))
+    add_facts(whole, lines([*events, later]))
     assert of_store(store) == of_store(whole)
 
 
@@ -317,6 +343,61 @@ def test_what_is_merged_after_forgetting_is_not_what_was_forgotten(days, made, t
     whole = Store(str(tmp_path / "whole"))
     add_facts(whole, lines(one for n in (5, 10) for one in day_of(n)))
     assert of_store(store) == of_store(whole)
+
+
+@pytest.fixture
+def aging(tmp_path):
+    """Build a store of forty days; gives a build that forgets all but so many of them."""
+    store = Store(str(tmp_path / "store"), lambda: datetime(2024, 10, 15, 0, 40, tzinfo=UTC))
+    add_facts(store, lines(one for number in range(40) for one in day_of(number)), sizes=SMALL)
+
+    def keep(days, new=()):
+        return add_facts(store, lines(new), keep=timedelta(minutes=days, seconds=30), sizes=SMALL)
+
+    return store, keep
+
+
+def test_what_is_forgotten_is_taken_out_of_a_few_files(aging, made, tmp_path):
+    store, keep = aging
+    before = store.manifest
+    keep(39)
+    assert made == []
+    new = store.manifest.files() - before.files()
+    assert len(before.files()) > 140
+    assert len(new) < 60
+    assert store.manifest.facts == before.facts
+    whole = Store(str(tmp_path / "whole"))
+    add_facts(whole, lines(one for number in range(1, 40) for one in day_of(number)))
+    assert of_store(store) == of_store(whole)
+    assert store.manifest.rows == whole.manifest.rows
+    rewritten = store.manifest
+    keep(39)
+    assert (store.manifest.files(), made) == (rewritten.files(), [1])  # 1: that of `whole`
+
+
+def test_facts_are_taken_out_of_a_file_when_a_tenth_of_it_is_forgotten(aging):
+    store, keep = aging
+    [before] = store.manifest.facts.values()
+    keep(37)
+    assert [*store.manifest.facts.values()] == [before]
+    keep(36, day_of(40))
+    [after] = store.manifest.facts.values()
+    assert after != before
+    facts = duckdb.read_parquet(store.local(after))
+    assert len(facts) == store.manifest.rows["events"] == 37 * len(NAMES)
+
+
+def test_much_that_is_forgotten_at_once_is_made_anew(aging, made):
+    store, keep = aging
+    keep(20)
+    assert made == [1]
+    keep(0)
+    assert made == [1, 1]
+    assert store.manifest.facts == {}
+    assert set(store.manifest.rows.values()) == {0}
+    keep(0)
+    keep(10, day_of(40))
+    assert store.manifest.rows["events"] == len(NAMES)
 
 
 # --- the facts ------------------------------------------------------------------------------------

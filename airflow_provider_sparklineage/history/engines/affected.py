@@ -4,14 +4,14 @@
    give the rows of these runs in ``runs``, ``accesses`` and ``columns`` from all of their facts.
 2. The other steps look at each dataset alone, and nearly always at each cell (partition) alone: at
    a whole dataset only if an access of more than one partition was written, or if its partitions
-   have different dimensions. They give the rows of the datasets and cells that an affected run
-   wrote, and the reads of the affected runs, from the accesses that these rows depend on. A read
-   changes no version, and no version that another run got.
+   have different dimensions, before the merge or after it. They give the rows of the datasets and
+   cells that an affected run wrote, and the reads of the affected runs, from the accesses that
+   these rows depend on. A read changes no version, and no version that another run got.
 3. The rows that the affected runs, datasets and cells have in the tables are replaced by these
    rows.
 
-The datasets of an affected run before the merge are those that its facts name, as long as no facts
-are forgotten; then the tables are made anew.
+Runs whose events are forgotten are affected, too. The datasets of an affected run before the merge
+are those that its facts name, with the facts that are forgotten now.
 
 An engine (:mod:`.merging`, :mod:`.spark.building`) gives each view of this module its name, runs
 the steps in between, and replaces the rows.
@@ -72,6 +72,12 @@ NAMED = (
 )
 """The cells and the datasets that affected runs name, from ``facts``, all facts of these runs."""
 
+_SHAPE = "a.namespace, a.name, a.side, a.extent, a.cell, a.dims"
+_OLD_AND_NEW = (
+    f"SELECT {_SHAPE} FROM stored_accesses AS a "
+    f"SEMI JOIN datasets AS d ON {same('a', 'd', *DATASET)} "
+    f"UNION ALL SELECT {_SHAPE} FROM new_accesses AS a"
+)
 _IS_COARSE = f"SEMI JOIN coarse AS c ON {same('d', 'c', *DATASET)}"
 
 ACCESSED = (
@@ -83,9 +89,10 @@ ACCESSED = (
         f"UNION ALL SELECT {columns_of(ACCESSES)} FROM new_accesses",
         is_kept=False,
     ),
+    # Before the merge or after it: a write of all that is taken back affects all cells, too.
     View(
         "coarse",
-        "SELECT namespace, name FROM all_accesses GROUP BY namespace, name HAVING "
+        f"SELECT namespace, name FROM ({_OLD_AND_NEW}) AS o GROUP BY namespace, name HAVING "
         "COUNT(DISTINCT COALESCE(dims, '')) FILTER (WHERE cell IS NOT NULL) > 1 OR "
         "BOOL_OR(side = 'write' AND extent <> 'none' AND (extent <> 'partition' OR cell IS NULL))",
     ),

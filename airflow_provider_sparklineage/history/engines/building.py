@@ -29,7 +29,7 @@ from airflow_provider_sparklineage.history.engines.duckdb import (
     scan_of,
 )
 from airflow_provider_sparklineage.history.engines.layouts import Sizes
-from airflow_provider_sparklineage.history.engines.merging import merge
+from airflow_provider_sparklineage.history.engines.merging import ChangedFacts, merge
 from airflow_provider_sparklineage.history.engines.pieces import make
 from airflow_provider_sparklineage.history.sources import Delivered, Reading, Source
 from airflow_provider_sparklineage.history.steps import STEPS, Step
@@ -260,8 +260,8 @@ def build(
 ) -> Built:
     """Add the events of sources, and those that tasks delivered, to a store; merge the tables.
 
-    The tables are made anew from all facts if the store is new or of an older version, if events
-    are forgotten, if Spark has built the tables, or if they have outgrown their layout.
+    The tables are made anew from all facts if the store is new or of an older version, if many
+    events are forgotten at once, or if they have outgrown their layout.
 
     :param progress: a function that is called with the number of events so far
     :param keep: age from which events are forgotten for good: the store deletes them, and no later
@@ -291,15 +291,17 @@ def build(
         known = _local(building, before.facts)
         count, new = new_facts(connection, known, files, building.scratch)
         if count or keep is not None or before.version < VERSION or not before.generation:
-            is_forgetting = _has_older(connection, known, since)
-            layout = None if is_forgetting else sizes.mergeable(before, count)
+            facts = ChangedFacts(known, new, _between(before.since, since), _kept(since))
+            gone = _forgotten(connection, facts)
+            is_many = gone > before.rows.get("events", 0) * _MOST_FORGOTTEN
+            layout = None if is_many else sizes.mergeable(before, count)
             if layout is None:
-                parts = _parts(connection, building, new, since if is_forgetting else None)
+                parts = _parts(connection, building, new, since)
                 events, layout = _made(connection, building, parts, since, sizes)
             else:
-                events = before.rows["events"] + count
-                layout = merge(connection, building, layout, known, new, sizes)
-                parts = _parts(connection, building, new, None)
+                events = before.rows["events"] + count - gone
+                layout = merge(connection, building, layout, facts, sizes)
+                parts = _parts(connection, building, new, since)
             tables = {t: [one.file for one in pieces] for t, pieces in layout.pieces.items()}
             rows = {t: sum(one.rows for one in pieces) for t, pieces in layout.pieces.items()}
             rows = {"events": events, **rows}
@@ -314,19 +316,28 @@ def build(
     return Built(reading.events + theirs, count, merged, skipped, rows, seconds)
 
 
-def _has_older(
-    connection: duckdb.DuckDBPyConnection, files: Sequence[str], since: datetime | None
-) -> bool:
-    """Whether there are facts of events that are to be forgotten.
+_MOST_FORGOTTEN = 0.25  # share of the events; if more are forgotten, the tables are made anew
+_REWRITTEN = 0.1  # share of the events of a part; if so many are forgotten, it is written anew
 
-    :param files: paths of the files of facts, on this machine
-    :param since: time before which events are forgotten; None if no event is forgotten
+
+def _forgotten(connection: duckdb.DuckDBPyConnection, facts: ChangedFacts) -> int:
+    """Count the facts that the tables have, and that this build forgets."""
+    if not facts.known or not facts.forgotten:
+        return 0
+    known = scan_of(facts.known, "union_by_name = true")
+    return count_of(connection, f"{known} WHERE {facts.forgotten}")
+
+
+def _between(before: datetime | None, since: datetime | None) -> str:
+    """Give the SQL condition that a build forgets a fact which the build before it did not.
+
+    :param before: time before which events had been forgotten already
+    :return: empty if no more is forgotten than before
     """
-    if since is None:
-        return False
-    create_view(connection, FACTS, files, "held")
-    older = f"SELECT 1 FROM held WHERE event_time < {_timestamp(since)} LIMIT 1"
-    return connection.execute(older).fetchone() is not None
+    if since is None or since == before:
+        return ""
+    older = f"event_time < {_timestamp(since)}"
+    return older if before is None else f"{older} AND event_time >= {_timestamp(before)}"
 
 
 def _files_of(store: Store, since: datetime | None) -> list[FactsFile]:
@@ -353,34 +364,50 @@ def _parts(
     """Put the facts of new events into the store, as one part: the files that one build wrote.
 
     If the store has :data:`MAX_PARTS` parts, the new part has the facts of the smallest ones, too:
-    of a store with many events not all facts are written again.
+    of a store with many events not all facts are written again. So it has what is left of a part
+    of which much is forgotten.
 
     :param new: the files with the facts of the new events, on this machine
-    :param since: time before which events are forgotten, so that all facts are written again; None
-        if there are no such events
+    :param since: time before which events are forgotten; None if no event is forgotten
     :return: the names of the files of all parts in the store, by name of the part
     """
     parts = dict(building.before.facts)
-    if since is not None:
-        joined = [*parts]
-    elif len(parts) >= MAX_PARTS:
-        joined = _smallest(connection, building, new)
-    else:
-        joined = []
+    joined = _outdated(connection, building, since)
+    if len(parts) >= MAX_PARTS:
+        joined |= _smallest(connection, building, new)
     if joined:
-        old = _local(building, {part: parts.pop(part) for part in joined})
+        old = _local(building, {part: parts.pop(part) for part in sorted(joined)})
         create_view(connection, FACTS, [*old, *map(str, new)], "compacted")
-        query = f"SELECT * FROM compacted {_where(since)}"
-        new = [building.scratch / "compacted.parquet"]
-        copy(connection, query, new[0], ", ROW_GROUP_SIZE 4096")  # the rows are long
+        query = f"SELECT * FROM compacted WHERE {_kept(since)}"
+        file = building.scratch / "compacted.parquet"
+        # The rows are long.
+        new = [file] if copy(connection, query, file, ", ROW_GROUP_SIZE 4096") else []
     if new:
         parts[building.facts_part] = building.put(building.facts_folder, new)
     return parts
 
 
+def _outdated(
+    connection: duckdb.DuckDBPyConnection, building: Building, since: datetime | None
+) -> set[str]:
+    """Give the parts of which :data:`_REWRITTEN` is forgotten.
+
+    Until then facts that are forgotten are in the files, and nobody reads them.
+    """
+    if since is None:
+        return set()
+    found = set()
+    for part, files in building.before.facts.items():
+        facts = scan_of(building.store.local(files))
+        old = count_of(connection, f"{facts} WHERE NOT ({_kept(since)})")
+        if old and old >= count_of(connection, facts) * _REWRITTEN:
+            found.add(part)
+    return found
+
+
 def _smallest(
     connection: duckdb.DuckDBPyConnection, building: Building, new: Sequence[Path]
-) -> list[str]:
+) -> set[str]:
     """Give the parts to write again: each has at most twice as many facts as all smaller ones.
 
     So a fact is written again only if it comes into a part that is half as large again, at least.
@@ -390,11 +417,11 @@ def _smallest(
         for part, files in building.before.facts.items()
     }
     smaller = count_of(connection, scan_of(new)) if new else 0
-    joined: list[str] = []
+    joined: set[str] = set()
     for part in sorted(sizes, key=sizes.__getitem__):
         if len(joined) > 1 and sizes[part] > 2 * smaller:
             break
-        joined.append(part)
+        joined.add(part)
         smaller += sizes[part]
     return joined
 
@@ -412,7 +439,7 @@ def _made(
     :return: the number of facts, and the layout of the new tables
     """
     create_view(connection, FACTS, _local(building, parts), "all_facts")
-    connection.execute(f"CREATE VIEW facts AS SELECT * FROM all_facts {_where(since)}")
+    connection.execute(f"CREATE VIEW facts AS SELECT * FROM all_facts WHERE {_kept(since)}")
     files = {step.name: _run(connection, building, step) for step in STEPS}
     events = count_of(connection, "facts")
     return events, make(connection, building, files, sizes)
@@ -433,10 +460,9 @@ def _run(connection: duckdb.DuckDBPyConnection, building: Building, step: Step) 
     return file
 
 
-def _where(since: datetime | None) -> str:
-    if since is None:
-        return ""
-    return f"WHERE event_time >= {_timestamp(since)}"
+def _kept(since: datetime | None) -> str:
+    """Give the SQL condition that a fact is of an event that is not forgotten."""
+    return "TRUE" if since is None else f"event_time >= {_timestamp(since)}"
 
 
 def _timestamp(time: datetime) -> str:

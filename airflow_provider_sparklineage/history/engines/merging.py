@@ -1,4 +1,4 @@
-"""Merges the facts of new events into the tables of a store, at the cost of the rows they change.
+"""Merges a change of the facts into the tables of a store, at the cost of the rows it changes.
 
 :mod:`.affected` tells which rows are replaced, and the steps give the rows that replace them. Then
 each piece (:mod:`.layouts`) whose rows are other ones than before is written anew.
@@ -42,6 +42,7 @@ from airflow_provider_sparklineage.history.tables import (
     RUNS,
     TABLES,
 )
+from airflow_provider_sparklineage.model.terms import Frozen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,22 +55,35 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.history.tables import Table
 
 
+class ChangedFacts(Frozen, frozen=True):
+    """The facts of a store that a build changes.
+
+    :param known: the store's files of facts, on this machine
+    :param new: the files with the facts of new events, on this machine
+    :param forgotten: SQL condition that a known fact is in the tables and will be no longer; empty
+        if there are none
+    :param kept: SQL condition that a fact is of an event that is not forgotten
+    """
+
+    known: Sequence[str]
+    new: Sequence[Path]
+    forgotten: str
+    kept: str
+
+
 def merge(
     connection: duckdb.DuckDBPyConnection,
     building: Building,
     layout: Layout,
-    known: Sequence[str],
-    new: Sequence[Path],
+    facts: ChangedFacts,
     sizes: Sizes,
 ) -> Layout:
-    """Merge the facts of new events into the tables, and put the new pieces into the store.
+    """Merge a change of the facts into the tables, and put the new pieces into the store.
 
     :param layout: the layout of the tables before
-    :param known: the store's files of facts, on this machine
-    :param new: the files with the facts of the new events, on this machine
     :return: the layout of the tables with the new pieces
     """
-    return _Merge(connection, building, layout, sizes).layout_with(known, new)
+    return _Merge(connection, building, layout, sizes).layout_with(facts)
 
 
 class _Merge:
@@ -85,8 +99,8 @@ class _Merge:
         self._connection, self._building, self._layout = connection, building, layout
         self._writing = Pieces(connection, building, sizes)
 
-    def layout_with(self, known: Sequence[str], new: Sequence[Path]) -> Layout:
-        self._gather_facts(known, new)
+    def layout_with(self, facts: ChangedFacts) -> Layout:
+        self._gather_facts(facts)
         for step in STEPS:
             if step.name in OF_RUNS:
                 self._keep(step.name, step.sql)
@@ -104,10 +118,25 @@ class _Merge:
 
     # --- what the new events affect ---------------------------------------------------------------
 
-    def _gather_facts(self, known: Sequence[str], new: Sequence[Path]) -> None:
-        """Create a view ``facts`` of all facts of affected runs."""
-        create_view(self._connection, FACTS, map(str, new), "fresh_facts")
+    def _gather_facts(self, changed: ChangedFacts) -> None:
+        """Create a view ``facts`` of the facts of affected runs, and what they name.
+
+        The names are those of forgotten facts, too.
+        """
+        create_view(self._connection, FACTS, map(str, changed.new), "fresh_facts")
         self._create(AFFECTED)
+        if changed.known and changed.forgotten:
+            scan = scan_of(changed.known, "union_by_name = true")
+            self._execute(
+                f"INSERT INTO affected SELECT DISTINCT run_id FROM {scan} WHERE "
+                f"{changed.forgotten} AND run_id NOT IN (FROM affected)"
+            )
+        self._gather_facts_of_runs(changed.known)
+        self._create(*NAMED)
+        self._execute("ALTER VIEW facts RENAME TO facts_before_and_after")
+        self._execute(f"CREATE VIEW facts AS FROM facts_before_and_after WHERE {changed.kept}")
+
+    def _gather_facts_of_runs(self, known: Sequence[str]) -> None:
         # The other columns, which are long, are read only where there are such rows.
         places = self._execute(
             "SELECT filename, min(event_time)::TIMESTAMP, max(event_time)::TIMESTAMP FROM "
@@ -127,7 +156,6 @@ class _Merge:
 
     def _gather_accesses(self) -> None:
         """Create ``whole``, ``cells`` and ``accesses``, and ``buckets`` of the named datasets."""
-        self._create(*NAMED)
         query = "SELECT namespace, name FROM datasets"
         create_buckets(self._connection, query, self._layout.buckets)
         self._execute(f"CREATE VIEW stored_accesses AS FROM {self._stored(ACCESSES)}")
