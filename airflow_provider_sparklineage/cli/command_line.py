@@ -152,6 +152,7 @@ _JSON = switch("--json", "print one JSON object a line, for programs")
 _ALL = switch("--all", "a line for each partition, however many there are")
 _IF_ANY = switch("--strict", "exit with 1 if anything is found")
 _OUTPUT = (_STORE, _JSON)
+_UNJUDGED = switch("--unjudged", "print only what the answer cannot judge, and why")
 _PLAN = (
     switch("--plan", "print the rerun plan alone"),
     switch(
@@ -221,6 +222,7 @@ _QUESTIONS = (
             ),
             _ALL,
             _EVENTS,
+            _UNJUDGED,
             *_OUTPUT,
         ),
     ),
@@ -228,7 +230,7 @@ _QUESTIONS = (
         "impact",
         "Show all data made of a partition or a column, and the runs to repeat, in their order",
         "history.questions:answer_impact",
-        (_DATASET, _PARTITION, _COLUMN, _AS_OF, _DEPTH, *_PLAN, _ALL, _EVENTS, *_OUTPUT),
+        (_DATASET, _PARTITION, _COLUMN, _AS_OF, _DEPTH, *_PLAN, _ALL, _EVENTS, _UNJUDGED, *_OUTPUT),
     ),
     Command(
         "stale",
@@ -246,6 +248,7 @@ _QUESTIONS = (
             ),
             *_PLAN,
             _ALL,
+            _UNJUDGED,
             *_OUTPUT,
             _IF_ANY,
         ),
@@ -254,7 +257,7 @@ _QUESTIONS = (
         "gaps",
         "List partitions that runs of the DAG should have written, and none did",
         "history.questions:answer_gaps",
-        (_DATASET, *_OUTPUT, _IF_ANY),
+        (_DATASET, _UNJUDGED, *_OUTPUT, _IF_ANY),
     ),
     Command(
         "drift",
@@ -267,6 +270,7 @@ _QUESTIONS = (
                 "TASK",
                 "dag_id.task_id, task_id if no other task is called that, or a job's name",
             ),
+            _UNJUDGED,
             *_OUTPUT,
             _IF_ANY,
         ),

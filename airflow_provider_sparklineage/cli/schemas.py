@@ -93,10 +93,12 @@ ANSWERS: Mapping[str, tuple[type[Struct], ...]] = {
     "plan": (answers.Step, answers.ByHand),
     "stale": (answers.Stale,),
     "trace": (answers.Hop,),
+    "unjudged": (answers.Unjudged,),
 }
 """The types of the lines that each question prints under ``--json``.
 
-The key ``plan`` is for the lines of ``impact --plan`` and ``stale --plan``.
+The key ``plan`` is for the lines of ``impact --plan`` and ``stale --plan``, the key ``unjudged``
+for those of any question with ``--unjudged``.
 """
 
 _PARAM = re.compile(r"^:param (\w+): (.*(?:\n {4}.*)*)", re.MULTILINE)

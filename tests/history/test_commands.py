@@ -198,7 +198,11 @@ def test_the_plan_of_what_is_stale_has_the_runs_that_wrote_it(ask):
 def test_after_the_plan_has_run_nothing_is_stale(run, tmp_path):
     run("history", "build", MONTH, REWRITTEN, CLEARED, "--store", tmp_path)
     done = run("stale", "--store", tmp_path, "--strict")
-    assert done.out == "Nothing is stale.\n"
+    assert done.out.splitlines() == [
+        "Nothing is stale.",
+        "Not judged",
+        "No known run writes 3 datasets that are read: flights.csv, planes.csv, weather.csv.",
+    ]
     assert done.code == 0
 
 
@@ -312,6 +316,55 @@ def test_gaps_and_drift_are_as_their_schemas_say_with_times_in_utc(run, validato
                 assert datetime.fromisoformat(line["run"]["ended"]).utcoffset() == timedelta(0)
 
 
+def test_what_was_not_judged_is_lines_of_its_own_for_programs_and_else_on_stderr(
+    run, ask, store, validator
+):
+    [line] = ask("stale", "daily_delays", "--unjudged")
+    validator("unjudged").validate(line)
+    assert (line["reason"], line["count"]) == ("no_writer", 3)
+    done = run("stale", "daily_delays", "--store", store, "--json")
+    assert all("cause" in json.loads(line) for line in done.out.splitlines())
+    assert "note: not judged: No known run writes 3 datasets that are read: " in done.err
+    assert run("stale", "--unjudged", "--plan", "--store", store).code == 2
+
+
+@pytest.mark.parametrize(
+    ("argv", "sentence"),
+    [
+        (("trace", "planes"), "No run is known that wrote 3 datasets, in the versions that were"),
+        (("trace", "planes.csv"), "No run is known that wrote 1 dataset: planes.csv."),
+        (("drift", "prepare_flights"), "The partitions that are read of 2 datasets follow no rule"),
+    ],
+    ids=lambda one: " ".join(one) if isinstance(one, tuple) else "",
+)
+def test_each_answer_is_followed_by_what_it_could_not_judge(run, store, argv, sentence):
+    *_, answer, _ = run(*argv, "--store", store).out.partition("Not judged\n")
+    assert answer == "Not judged\n"
+    alone = run(*argv, "--store", store, "--unjudged").out
+    assert alone.startswith("Not judged\n")
+    assert sentence in alone
+
+
+def test_gaps_of_runs_that_wrote_an_unknown_part_are_not_judged(run, tmp_path):
+    events = []
+    for line in gzip.decompress(Path(MONTH).read_bytes()).splitlines():
+        event = json.loads(line)
+        day = event["sending"]["runFacets"]["airflow"]["dagRun"]["run_id"]
+        if event["job"]["name"].endswith("weekly_report") and "2013-01-22" in day:
+            parts = event["outputs"][0]["outputFacets"]["subset"]["outputCondition"]["partitions"]
+            parts.append({"dimensions": {}})
+        events.append(json.dumps(event))
+    file = tmp_path / "events.ndjson"
+    file.write_text("\n".join(events))
+    assert run("history", "build", file, "--store", tmp_path / "store").code == 0
+    done = run("gaps", "weekly_report", "--store", tmp_path / "store")
+    assert done.out.splitlines() == [
+        "No partition is missing, as far as runs are known.",
+        "Not judged",
+        "1 run wrote an unknown part of it.",
+    ]
+
+
 # --- for people -----------------------------------------------------------------------------------
 
 
@@ -325,7 +378,7 @@ def test_stale_shows_the_cause_and_the_plan_and_strict_makes_it_a_failure(run, s
 
 def test_a_dataset_whose_changes_do_not_count_is_ignored(run, store):
     both = ("--ignore", "flights", "--ignore", "weather")
-    assert run("stale", *both, "--store", store).out == "Nothing is stale.\n"
+    assert run("stale", *both, "--store", store).out.startswith("Nothing is stale.\n")
     assert "weekly_report" in run("stale", "--ignore", "planes", "--store", store).out
     assert run("stale", "--ignore", "nowhere", "--store", store).code == 2
 

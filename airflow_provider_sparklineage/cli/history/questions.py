@@ -18,20 +18,21 @@ from airflow_provider_sparklineage.cli.history import tables
 from airflow_provider_sparklineage.cli.history.clearing import clear
 from airflow_provider_sparklineage.cli.history.store import opened
 from airflow_provider_sparklineage.history.queries.datasets import dataset_of
-from airflow_provider_sparklineage.history.queries.drift import column_change, drift
-from airflow_provider_sparklineage.history.queries.gaps import gaps, is_expected
+from airflow_provider_sparklineage.history.queries.drift import column_change, compare
+from airflow_provider_sparklineage.history.queries.gaps import completeness, is_expected
 from airflow_provider_sparklineage.history.queries.impact import impact
 from airflow_provider_sparklineage.history.queries.patterns import observed
 from airflow_provider_sparklineage.history.queries.stale import plan_of, stale
 from airflow_provider_sparklineage.history.queries.trace import trace
+from airflow_provider_sparklineage.history.queries.unjudged import of_stale, of_trace
 from airflow_provider_sparklineage.model.texts import some
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from typing import IO
 
-    from airflow_provider_sparklineage.history.queries.answers import Plan
+    from airflow_provider_sparklineage.history.queries.answers import Plan, Unjudged
 
 
 def time_of(text: str | None) -> datetime | None:
@@ -62,9 +63,10 @@ def answer_trace(args: argparse.Namespace) -> int:
         opened(args) as history,
         commands.progress("Partitions that it was made of", None) as reached,
     ):
+        dataset = dataset_of(history, args.dataset)
         answer = trace(
             history,
-            dataset_of(history, args.dataset),
+            dataset,
             args.partition,
             args.column,
             as_of,
@@ -72,17 +74,22 @@ def answer_trace(args: argparse.Namespace) -> int:
             reached,
             is_direct=args.direct,
         )
+        unjudged = of_trace(history, dataset, answer)
     hops = msgspec.to_builtins(answer)
-    if args.json:
-        commands.say_json_lines(hops)
-    else:
-        tables.print_hops(hops, sys.stdout, empty=_empty_trace(args), is_all=args.all)
+
+    def for_people() -> None:
+        empty = _empty_trace(args, is_written=not unjudged)
+        tables.print_hops(hops, sys.stdout, empty=empty, is_all=args.all)
+
+    _print_lines(args, hops, for_people, unjudged)
     return 0
 
 
-def _empty_trace(args: argparse.Namespace) -> str:
+def _empty_trace(args: argparse.Namespace, *, is_written: bool) -> str:
     if args.events:
         return "None of these runs is known to have written it."
+    if not is_written:
+        return ""
     return "Nothing of it was there then." if args.as_of else "Nothing of it is there any more."
 
 
@@ -90,9 +97,9 @@ def answer_gaps(args: argparse.Namespace) -> int:
     """Print the partitions that runs should have written and did not; return the exit code."""
     with opened(args) as history, commands.progress("Comparing runs", None):
         dataset = dataset_of(history, args.dataset)
-        rows = msgspec.to_builtins(gaps(history, dataset))
+        answer = completeness(history, dataset)
         empty = _COMPLETE if is_expected(history, dataset) else _UNPARTITIONED
-    return _listed(args, rows, _gap_columns, empty)
+    return _listed(args, answer.gaps, _gap_columns, empty, answer.unjudged)
 
 
 _COMPLETE = "No partition is missing, as far as runs are known."
@@ -112,8 +119,9 @@ def _gap_columns(_: Sequence[tables.Document]) -> Sequence[tables.Column]:
 def answer_drift(args: argparse.Namespace) -> int:
     """Print the changes from each run of a task to the next; return the exit code."""
     with opened(args) as history, commands.progress("Comparing runs", None):
-        rows = msgspec.to_builtins(drift(history, args.task))
-    return _listed(args, rows, _drift_columns, "Each run did the same as the one before it.")
+        answer = compare(history, args.task)
+    empty = "Each run did the same as the one before it."
+    return _listed(args, answer.changes, _drift_columns, empty, answer.unjudged)
 
 
 def _drift_columns(rows: Sequence[tables.Document]) -> Sequence[tables.Column]:
@@ -141,7 +149,7 @@ def answer_patterns(args: argparse.Namespace) -> int:
         learned = observed.patterns(history, dataset)
         unruled = observed.without_pattern(history, dataset, learned)
     empty = "" if unruled else "No run is known that read its sources."
-    code = _listed(args, msgspec.to_builtins(learned), _pattern_columns, empty)
+    code = _listed(args, learned, _pattern_columns, empty)
     if unruled and not args.json:
         names = show.escape(some([str(one) for one in unruled], _MAX_UNRULED))
         show.console(sys.stdout).print(f"Read by conditions, so that no rule is known: {names}.")
@@ -183,17 +191,46 @@ def _exception(one: tables.Document) -> str:
 
 def _listed(
     args: argparse.Namespace,
-    rows: Sequence[tables.Document],
+    answer: Sequence[msgspec.Struct],
     columns: Callable[[Sequence[tables.Document]], Sequence[tables.Column]],
     empty: str,
+    unjudged: Sequence[Unjudged] = (),
 ) -> int:
-    if args.json:
-        commands.say_json_lines(rows)
-    elif rows:
-        tables.print_table(columns(rows), rows, sys.stdout)
-    elif empty:
-        show.console(sys.stdout).print(empty)
+    rows: list[tables.Document] = msgspec.to_builtins(answer)
+
+    def for_people() -> None:
+        if rows:
+            tables.print_table(columns(rows), rows, sys.stdout)
+        elif empty:
+            show.console(sys.stdout).print(empty)
+
+    _print_lines(args, rows, for_people, unjudged)
     return 1 if rows and getattr(args, "strict", False) else 0
+
+
+def _print_lines(
+    args: argparse.Namespace,
+    rows: Iterable[tables.Document],
+    for_people: Callable[[], None],
+    unjudged: Sequence[Unjudged],
+) -> None:
+    """Print an answer, and what it cannot judge; under ``--unjudged`` print the latter alone.
+
+    Under ``--json`` stdout has objects of one kind only, so that sentences go to stderr.
+
+    :param for_people: a function that prints the answer without ``--json``
+    """
+    is_alone = getattr(args, "unjudged", False)
+    if args.json and is_alone:
+        commands.say_json_lines(msgspec.to_builtins(unjudged))
+    elif args.json:
+        commands.say_json_lines(rows)
+        for one in unjudged:
+            commands.note(f"note: not judged: {one.text}")
+    else:
+        if not is_alone:
+            for_people()
+        tables.print_unjudged(unjudged, sys.stdout, empty="All was judged." if is_alone else "")
 
 
 # --- impact and stale, which have a plan ----------------------------------------------------------
@@ -209,10 +246,12 @@ def answer_impact(args: argparse.Namespace) -> int:
             history, dataset, args.partition, args.column, as_of, args.depth, progress=reached
         )
     hops = msgspec.to_builtins(answer.hops)
-    if not (args.plan or args.json):
+
+    def for_people() -> None:
         empty = "Nothing is known that was made of it."
         tables.print_hops(hops, sys.stdout, empty=empty, is_all=args.all, has_plan=True)
-    return _print_answer(args, hops, answer.plan)
+
+    return _print_answer(args, hops, for_people, answer.plan, answer.unjudged)
 
 
 def answer_stale(args: argparse.Namespace) -> int:
@@ -226,31 +265,46 @@ def answer_stale(args: argparse.Namespace) -> int:
         ignored = [dataset_of(history, name) for name in args.ignore]
         versions = stale(history, dataset, reached, ignored)
         plan = plan_of(history, versions)
+        unjudged = of_stale(history, dataset)
     rows = msgspec.to_builtins(versions)
-    if not (args.plan or args.json):
+
+    def for_people() -> None:
         print_stale(rows, sys.stdout, is_all=args.all)
-    code = _print_answer(args, rows, plan)
+
+    code = _print_answer(args, rows, for_people, plan, unjudged)
     return 1 if args.strict and rows and not args.clear else code
 
 
 def _check_plan_arguments(args: argparse.Namespace) -> None:
     if args.json and args.clear:
         commands.refuse("Give --json or --clear, not both.")
+    if args.unjudged and (args.plan or args.clear):
+        commands.refuse("--unjudged has no plan.", "Leave out --plan and --clear.")
 
 
-def _print_answer(args: argparse.Namespace, rows: Sequence[tables.Document], plan: Plan) -> int:
+def _print_answer(
+    args: argparse.Namespace,
+    rows: Sequence[tables.Document],
+    for_people: Callable[[], None],
+    plan: Plan,
+    unjudged: Sequence[Unjudged],
+) -> int:
     """Print the answer of ``impact`` or ``stale``, and clear the plan's runs under ``--clear``.
 
-    Under ``--json`` the plan is printed if ``--plan`` is given, else the rows. Without ``--json``
-    the plan is printed as tables; the command has printed the rows already.
+    Under ``--plan`` the plan is printed in place of the rows; without ``--json`` it follows them.
 
+    :param for_people: a function that prints the rows without ``--json``
     :return: the exit code
     """
-    if args.json:
-        commands.say_json_lines(tables.plan_documents(plan) if args.plan else rows)
-        return 0
-    if rows or args.plan:
-        tables.print_plan(plan, sys.stdout, is_all=args.all)
+
+    def with_plan() -> None:
+        if not args.plan:
+            for_people()
+        if rows or args.plan:
+            tables.print_plan(plan, sys.stdout, is_all=args.all)
+
+    documents = tables.plan_documents(plan) if args.plan else rows
+    _print_lines(args, documents, with_plan, unjudged)
     if not args.clear:
         return 0
     runs = {row["run"]["run_id"] for row in rows if row["run"]}

@@ -23,7 +23,7 @@ from airflow_provider_sparklineage.model.texts import some
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping, Sequence
 
-    from airflow_provider_sparklineage.history.queries.answers import Plan
+    from airflow_provider_sparklineage.history.queries.answers import Plan, Unjudged
 
 
 Document = dict[str, Any]
@@ -152,6 +152,20 @@ def certainty_text(document: Document) -> str:
     return ": ".join(filter(None, (assumed, document.get("note"))))
 
 
+def print_unjudged(unjudged: Sequence[Unjudged], file: IO[str], *, empty: str = "") -> None:
+    """Print what an answer cannot judge, a sentence each.
+
+    :param empty: the sentence if there is nothing that it cannot judge; if it is empty, none
+    """
+    out = show.console(file)
+    if unjudged:
+        out.print("[bold]Not judged[/]")
+        for one in unjudged:
+            out.print(show.escape(one.text), soft_wrap=True)
+    elif empty:
+        out.print(empty)
+
+
 # --- many rows in few lines -----------------------------------------------------------------------
 
 
@@ -227,13 +241,14 @@ def print_hops(
     At each depth, columns whose values were used come first. Then come the columns that decided
     which rows or groups there are, in one line for each version.
 
-    :param empty: the sentence for no hops
+    :param empty: the sentence for no hops; if it is empty, none
     :param is_all: whether each hop has a line, however many hops there are
     :param has_plan: whether a plan follows; if so, the plan shows the runs, and the hops do not
     """
     out = show.console(file)
     if not hops:
-        out.print(empty)
+        if empty:
+            out.print(empty)
         return
     lines = grouped(sorted(hops, key=_hop_order), _hop_version, is_all=is_all, most=0)
     if len(lines) > MOST_LINES:

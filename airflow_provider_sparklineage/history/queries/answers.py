@@ -8,10 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
+from airflow_provider_sparklineage.model.datasets import DatasetName, short_names
 from airflow_provider_sparklineage.model.partitioning import split_folder
+from airflow_provider_sparklineage.model.texts import some
+from airflow_provider_sparklineage.model.timestamps import start_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+_SHOWN = 5  # most names in a sentence
 
 
 class Dataset(Struct, frozen=True, order=True):
@@ -166,11 +171,146 @@ class Plan(Struct, frozen=True):
         return set(runs) - covered - {one.run_id for one in self.by_hand}
 
 
+class Unjudged(Struct, frozen=True):
+    """Datasets, runs, partitions, dates or values about which an answer says nothing.
+
+    ==================  ============================================================================
+    ``no_writer``       datasets are read, and no known run writes them
+    ``no_reads``        datasets were written by runs of which no read is known
+    ``no_writes``       runs read the data, and no write of theirs is known
+    ``unended``         runs read the data, and failed or have not ended
+    ``unknown_part``    parts that are not known were read or written
+    ``failed_writes``   writes failed or have not ended, and nobody wrote the same again
+    ``losses``          the events of runs state that something is missing in them
+    ``no_dates``        runs have no dates, but others of the dataset have
+    ``no_axis``         partitions have dimensions or values unlike the others
+    ``no_rule``         partitions follow from no date, or by no rule from others
+    ``no_step``         dates have no regular distance
+    ``left_out``        dates without a run are too many for a schedule, or runs too many to compare
+    ``rare``            values of a dimension are written on too few dates
+    ``few_runs``        runs are too few to be compared
+    ``no_columns``      runs have no column lineage
+    ==================  ============================================================================
+
+    :param reason: a word of the table above
+    :param count: number of these datasets, runs, partitions, dates or values
+    :param text: the reason as a sentence
+    :param job: the task; empty if the reason is not one task's
+    :param names: up to five of the datasets or tasks
+    """
+
+    reason: str
+    count: int
+    text: str
+    job: str = ""
+    names: tuple[str, ...] = ()
+
+    @classmethod
+    def unknown_part(cls, runs: int) -> Unjudged:
+        """Make the answer for runs whose written partitions are not known."""
+        text = f"{_counted(runs, 'run')} wrote an unknown part of it."
+        return cls("unknown_part", runs, text)
+
+    @classmethod
+    def no_dates(cls, runs: int, job: str) -> Unjudged:
+        """Make the answer for runs without dates, or with other dates than most."""
+        text = f"{_counted(runs, 'run')} of {job} {'has' if runs == 1 else 'have'} no usual dates."
+        return cls("no_dates", runs, text, job)
+
+    @classmethod
+    def no_axis(cls, cells: Sequence[str]) -> Unjudged:
+        """Make the answer for partitions that are on no axis, given their canonical texts."""
+        count = len(cells)
+        text = f"{_counted(count, 'partition')} {_be(count)} unlike the others: {cells[0]}"
+        return cls("no_axis", count, f"{text}{', …' if count > 1 else '.'}")
+
+    @classmethod
+    def no_rule(cls, runs: int, job: str = "") -> Unjudged:
+        """Make the answer for the runs of a task, or of all tasks, without a rule of dates."""
+        of = f"that {job} writes " if job else ""
+        return cls("no_rule", runs, f"The partitions {of}follow from no date.", job)
+
+    @classmethod
+    def no_step(cls, dates: int, job: str) -> Unjudged:
+        """Make the answer for the dates of a task's runs, or of partitions if ``job`` is empty."""
+        of = f"{dates:,} dates of {job or 'its partitions'}"
+        return cls("no_step", dates, f"{of} have no regular distance: none is known between.", job)
+
+    @classmethod
+    def left_out(cls, first: int, last: int, dates: int, unit: str, job: str) -> Unjudged:
+        """Make the answer for dates that are too many to be without a run.
+
+        :param first: number of the date before them
+        :param last: number of the date after them
+        :param dates: number of these dates
+        :param unit: unit of the dates
+        """
+        ends = (start_of(unit, n).isoformat(" ", "minutes") for n in (first, last))
+        text = f"{dates:,} dates between {' and '.join(ends)} have no run: too many to list."
+        return cls("left_out", dates, text, job)
+
+    @classmethod
+    def rare(cls, values: int, labels: Iterable[str], job: str) -> Unjudged:
+        """Make the answer for values that are not written regularly.
+
+        :param values: number of values, or of combinations of several dimensions' values
+        :param labels: the dimensions
+        """
+        text = f"{_counted(values, 'value')} of {', '.join(labels)} {_be(values)} not written"
+        return cls("rare", values, f"{text} regularly.", job)
+
+    @classmethod
+    def of_datasets(cls, reason: str, text: str, datasets: Iterable[DatasetName]) -> Unjudged:
+        """Make the answer for datasets.
+
+        :param text: the sentence, as :func:`_sentence` takes it
+        """
+        named = sorted(set(datasets))
+        short = short_names(named)
+        text = _sentence(text, len(named), "dataset", [short[one] for one in named])
+        return cls(reason, len(named), text, names=tuple(map(str, named[:_SHOWN])))
+
+    @classmethod
+    def of_runs(cls, reason: str, text: str, jobs: Collection[str]) -> Unjudged:
+        """Make the answer for runs.
+
+        :param text: the sentence, as :func:`_sentence` takes it
+        :param jobs: the name of the job of each run
+        """
+        named = sorted(set(jobs))
+        text = _sentence(text, len(jobs), "run", named)
+        return cls(reason, len(jobs), text, names=tuple(named[:_SHOWN]))
+
+
+def _sentence(text: str, count: int, noun: str, names: Sequence[str]) -> str:
+    """Fill in a sentence, and end it with the first names.
+
+    :param text: the sentence, with ``{them}``, ``{are}`` and ``{have}``
+    :param count: number of the things
+    :param noun: name of one thing
+    """
+    verbs = {"are": _be(count), "have": "has" if count == 1 else "have"}
+    filled = text.format(them=_counted(count, noun), **verbs)
+    return f"{filled}: {some(names, _SHOWN)}."
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'s' * (count != 1)}"
+
+
+def _be(count: int) -> str:
+    return "is" if count == 1 else "are"
+
+
 class Impact(Struct, frozen=True):
-    """The versions made from a partition or column, and the plan to make these versions again."""
+    """The versions made from a partition or column, and the plan to make these versions again.
+
+    :param unjudged: runs that may have made something of it, too
+    """
 
     hops: tuple[Hop, ...] = ()
     plan: Plan = Plan()
+    unjudged: tuple[Unjudged, ...] = ()
 
 
 def at_utc(time: datetime) -> datetime:

@@ -22,21 +22,23 @@ from __future__ import annotations
 
 import difflib
 import itertools
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from statistics import median
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from airflow_provider_sparklineage.history.queries.answers import Dataset
+from airflow_provider_sparklineage.history.queries.answers import Dataset, Unjudged
 from airflow_provider_sparklineage.history.queries.patterns.learning import Pair, learn
 from airflow_provider_sparklineage.history.queries.patterns.observed import (
     Pattern,
     Run,
     patterns,
     run_of,
+    without_pattern,
     writes_of,
 )
+from airflow_provider_sparklineage.history.queries.patterns.rules import NONE
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.exceptions import UnknownNameError
 from airflow_provider_sparklineage.model.texts import some
@@ -110,7 +112,19 @@ class _RunFacts(NamedTuple):
     columns: dict[tuple[DatasetName, str | None], dict[str, frozenset[str]]]
 
 
+class Comparison(NamedTuple):
+    """The differences between the runs of a task, and a list of what could not be judged."""
+
+    changes: list[Drift]
+    unjudged: list[Unjudged]
+
+
 def drift(history: Rows, task: str, runs: int = RUNS) -> list[Drift]:
+    """List the differences between the runs of a task: the changes of :func:`compare`."""
+    return compare(history, task, runs).changes
+
+
+def compare(history: Rows, task: str, runs: int = RUNS) -> Comparison:
     """List the differences between the runs of a task, in the order of the runs.
 
     :param history: an opened store of the history
@@ -125,10 +139,11 @@ def drift(history: Rows, task: str, runs: int = RUNS) -> list[Drift]:
         task = _only(history, task)
         rows = history.rows(_TASK, {"task": task, "runs": runs})
     order = {row["run_id"]: number for number, row in enumerate(reversed(rows))}
-    return sorted(
-        _drifts(history, task, rows[::-1]),
-        key=lambda one: (order[one.run.run_id], one.kind, str(one.dataset)),
+    of_task = _OfTask(history, task, rows[::-1])
+    changes = sorted(
+        of_task.changes(), key=lambda one: (order[one.run.run_id], one.kind, str(one.dataset))
     )
+    return Comparison(changes, list(of_task.unjudged()))
 
 
 def _only(history: Rows, task: str) -> str:
@@ -150,22 +165,72 @@ def _only(history: Rows, task: str) -> str:
     raise UnknownNameError(problem, f"It has runs of: {some(jobs, 20)}." if jobs else "")
 
 
-def _drifts(history: Rows, task: str, rows: Sequence[Mapping[str, Any]]) -> Iterator[Drift]:
-    by_index: dict[int, list[_RunFacts]] = defaultdict(list)
-    facts = _facts(history, task, rows)
-    for row in rows:
-        by_index[row["map_index"]].append(facts[row["run_id"]])
-    outputs = {name for one in facts.values() for side, name in one.accessed if side == "write"}
-    learned = {
-        output: [one for one in patterns(history, output) if one.job == task]
-        for output in sorted(outputs)
-    }
-    growing = _growing(history, task, learned)
-    for runs in by_index.values():
-        yield from _datasets(runs)
-        yield from _columns(runs)
-        yield from _counts(runs, growing)
-    yield from _patterns(learned, facts)
+class _OfTask:
+    """The runs of a task that are compared, oldest first, by the map index of each."""
+
+    def __init__(self, history: Rows, task: str, rows: Sequence[Mapping[str, Any]]) -> None:
+        self._history, self._task = history, task
+        self._facts = _facts(history, task, rows)
+        self._by_index: dict[int, list[_RunFacts]] = defaultdict(list)
+        for row in rows:
+            self._by_index[row["map_index"]].append(self._facts[row["run_id"]])
+        accessed = {key for one in self._facts.values() for key in one.accessed}
+        self._read = {name for side, name in accessed if side == "read"}
+        self._learned = {
+            output: [one for one in patterns(history, output) if one.job == task]
+            for output in sorted(name for side, name in accessed if side == "write")
+        }
+
+    def changes(self) -> Iterator[Drift]:
+        growing = _growing(self._history, self._task, self._learned)
+        for runs in self._by_index.values():
+            yield from _datasets(runs)
+            yield from _columns(runs)
+            yield from _counts(runs, growing)
+        yield from _patterns(self._learned, self._facts)
+
+    def unjudged(self) -> Iterator[Unjudged]:
+        counts = {
+            row["is_complete"]: row["runs"]
+            for row in self._history.rows(_RUN_COUNTS, {"task": self._task})
+        }
+        if (earlier := counts.get(True, 0) - len(self._facts)) > 0:
+            yield Unjudged.of_runs("left_out", _EARLIER, [self._task] * earlier)
+        if unsuccessful := counts.get(False, 0):
+            yield Unjudged.of_runs("unended", _UNSUCCESSFUL, [self._task] * unsuccessful)
+        if alone := sum(len(runs) == 1 for runs in self._by_index.values()):
+            yield Unjudged.of_runs("few_runs", _ALONE, [self._task] * alone)
+        if without := [self._task for one in self._facts.values() if not one.columns]:
+            yield Unjudged.of_runs("no_columns", _WITHOUT_COLUMNS, without)
+        counted: Counter[DatasetName] = Counter()
+        for runs in self._by_index.values():
+            of_index = Counter(
+                name for run in runs for (_, name), count in run.accessed.items() if count
+            )
+            counted |= of_index
+        if few := [name for name, times in counted.items() if times <= _COUNTS[0]]:
+            yield Unjudged.of_datasets("few_runs", _FEW_COUNTS, few)
+        unruled = {
+            DatasetName(one.input.namespace, one.input.name)
+            for of_output in self._learned.values()
+            for one in of_output
+            if one.kind == NONE
+        }
+        for output, learned in self._learned.items():
+            unruled |= {*without_pattern(self._history, output, learned)}
+        if unruled := unruled & self._read:
+            yield Unjudged.of_datasets("no_rule", _UNRULED, unruled)
+
+
+_RUN_COUNTS = """
+SELECT state = 'COMPLETE' AS is_complete, count(*) AS runs FROM runs WHERE job = $task GROUP BY ALL
+"""
+_EARLIER = "{them} that ended before the others {are} not compared"
+_UNSUCCESSFUL = "{them} failed or {have} not ended, and {are} not compared"
+_ALONE = "{them} {have} no other run to be compared with"
+_WITHOUT_COLUMNS = "{them} {have} no column lineage, so that columns are not compared there"
+_FEW_COUNTS = "The usual number of partitions of {them} is not known yet"
+_UNRULED = "The partitions that are read of {them} follow no rule that is known"
 
 
 def _facts(history: Rows, task: str, rows: Iterable[Mapping[str, Any]]) -> dict[str, _RunFacts]:

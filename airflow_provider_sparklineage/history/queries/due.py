@@ -1,4 +1,4 @@
-"""The dates of a schedule, the values due on each of them, and why these may not be known."""
+"""The dates of a schedule, and the values that are due on each of them."""
 
 from __future__ import annotations
 
@@ -6,10 +6,7 @@ from collections import Counter, defaultdict
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-import msgspec
-
 from airflow_provider_sparklineage.history.queries.patterns.axes import Step
-from airflow_provider_sparklineage.model.timestamps import start_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -207,81 +204,3 @@ class Table:
         """Whether a partition, or if ``other`` is None any partition of a date, was ever there."""
         ever = self.ever.get(leading, ())
         return bool(ever) if other is None else other in ever
-
-
-class Unjudged(msgspec.Struct, frozen=True):
-    """Runs, partitions, dates or values of which it is not known whether partitions are missing.
-
-    :param reason: ``unknown_part`` (runs wrote parts that are not known), ``no_dates`` (runs have
-        no dates, but others of the dataset have), ``no_axis`` (partitions have dimensions or values
-        unlike the others), ``no_rule`` (partitions follow from no date), ``no_step`` (dates have no
-        regular distance), ``left_out`` (dates without a run are too many for a schedule), ``rare``
-        (values of a dimension are written on too few dates)
-    :param count: number of these runs, partitions, dates or values
-    :param text: the reason as a sentence
-    :param job: the task; empty if the reason is not one task's
-    """
-
-    reason: str
-    count: int
-    text: str
-    job: str = ""
-
-    @classmethod
-    def unknown_part(cls, runs: int) -> Unjudged:
-        """Make the answer for runs whose written partitions are not known."""
-        text = f"{_counted(runs, 'run')} wrote an unknown part of it."
-        return cls("unknown_part", runs, text)
-
-    @classmethod
-    def no_dates(cls, runs: int, job: str) -> Unjudged:
-        """Make the answer for runs without dates, or with other dates than most."""
-        text = f"{_counted(runs, 'run')} of {job} {'has' if runs == 1 else 'have'} no usual dates."
-        return cls("no_dates", runs, text, job)
-
-    @classmethod
-    def no_axis(cls, cells: Sequence[str]) -> Unjudged:
-        """Make the answer for partitions that are on no axis, given their canonical texts."""
-        count = len(cells)
-        text = f"{_counted(count, 'partition')} {_be(count)} unlike the others: {cells[0]}"
-        return cls("no_axis", count, f"{text}{', …' if count > 1 else '.'}")
-
-    @classmethod
-    def no_rule(cls, runs: int, job: str = "") -> Unjudged:
-        """Make the answer for the runs of a task, or of all tasks, without a rule of dates."""
-        of = f"that {job} writes " if job else ""
-        return cls("no_rule", runs, f"The partitions {of}follow from no date.", job)
-
-    @classmethod
-    def no_step(cls, dates: int, job: str) -> Unjudged:
-        """Make the answer for the dates of a task's runs, or of partitions if ``job`` is empty."""
-        of = f"{dates:,} dates of {job or 'its partitions'}"
-        return cls("no_step", dates, f"{of} have no regular distance: none is known between.", job)
-
-    @classmethod
-    def left_out(cls, stretch: Stretch, unit: str, job: str) -> Unjudged:
-        """Make the answer for dates that are too many to be without a run.
-
-        :param unit: unit of the dates
-        """
-        first, last = (start_of(unit, n).isoformat(" ", "minutes") for n in stretch[:2])
-        text = f"{stretch.dates:,} dates between {first} and {last} have no run: too many to list."
-        return cls("left_out", stretch.dates, text, job)
-
-    @classmethod
-    def rare(cls, values: int, labels: Iterable[str], job: str) -> Unjudged:
-        """Make the answer for values that are not written regularly.
-
-        :param values: number of values, or of combinations of several dimensions' values
-        :param labels: the dimensions
-        """
-        text = f"{_counted(values, 'value')} of {', '.join(labels)} {_be(values)} not written"
-        return cls("rare", values, f"{text} regularly.", job)
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'s' * (count != 1)}"
-
-
-def _be(count: int) -> str:
-    return "is" if count == 1 else "are"

@@ -26,11 +26,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from airflow_provider_sparklineage.history.queries import answers
+from airflow_provider_sparklineage.history.queries.answers import Unjudged
 from airflow_provider_sparklineage.history.queries.datasets import Folders
 from airflow_provider_sparklineage.history.queries.due import (
     FREQUENT,
     Table,
-    Unjudged,
     expected_values,
     timeline,
 )
@@ -468,7 +468,7 @@ class _OfTask:
                 known[date[0]].append(due)
         distances = _distances([due.points for due in dues.values()], used)
         line = timeline(unit, known)
-        self.unjudged += [Unjudged.left_out(one, unit, self._task.job) for one in line.left_out]
+        self.unjudged += [Unjudged.left_out(*one, unit, self._task.job) for one in line.left_out]
         if len(known) > _FEW_DATES and not (line.is_regular and distances):
             self.unjudged.append(Unjudged.no_step(len(known), self._task.job))
         dates = {date[0] for date in own}
@@ -508,7 +508,7 @@ class _OfStep:
             return
         unit = self.axes.axes[timed[0]].unit
         line = timeline(unit, numbers)
-        self.unjudged += [Unjudged.left_out(one, unit, "") for one in line.left_out]
+        self.unjudged += [Unjudged.left_out(*one, unit, "") for one in line.left_out]
         if len(numbers) > _FEW_DATES and not line.is_regular:
             self.unjudged.append(Unjudged.no_step(len(numbers), ""))
         dates = [(n,) for span in line.spans for n in span]

@@ -11,6 +11,8 @@ from collections import defaultdict
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from msgspec.structs import replace
+
 from airflow_provider_sparklineage.history.queries import answers, sql
 from airflow_provider_sparklineage.history.queries.datasets import cell_of, check_column, content
 from airflow_provider_sparklineage.history.queries.plan import (
@@ -19,6 +21,7 @@ from airflow_provider_sparklineage.history.queries.plan import (
     unwritten,
     with_unwritten,
 )
+from airflow_provider_sparklineage.history.queries.unjudged import of_impact
 from airflow_provider_sparklineage.history.queries.walk import (
     Node,
     breadth_first,
@@ -98,6 +101,10 @@ The set of run_ids is without versions whose run is not known, so it may be empt
 """
 
 
+Silent = set[tuple[str, Any]]
+"""Run_id and start of each run that read the data and wrote nothing known."""
+
+
 def add_reading(readings: Readings, reading: Reading, via: str | None, certain: object) -> None:
     """Note in ``readings`` that a reading has read one more version.
 
@@ -110,10 +117,13 @@ def add_reading(readings: Readings, reading: Reading, via: str | None, certain: 
     readings[reading] = versions, is_certain or bool(certain)
 
 
-def results(history: sql.Rows, level: Level, *, is_of_column: bool) -> Iterator[Link]:
+def results(
+    history: sql.Rows, level: Level, silent: Silent, *, is_of_column: bool
+) -> Iterator[Link]:
     """Yield a link from each version of ``level`` to each version that was made from it.
 
     :param history: an opened store of the history
+    :param silent: gets the runs that read a version and wrote nothing known
     :param is_of_column: whether the links follow the column lineage of the runs; else all writes of
         a run are made from each of its reads
     """
@@ -128,18 +138,23 @@ def results(history: sql.Rows, level: Level, *, is_of_column: bool) -> Iterator[
         for column in columns[key]:
             reading = Reading(row["reader_run_id"], row["read_at"], *key[:2], column)
             add_reading(readings, reading, row["run_id"], row["is_certain"])
-    return links_of(history, readings, is_of_column=is_of_column)
+    return links_of(history, readings, silent, is_of_column=is_of_column)
 
 
-def links_of(history: sql.Rows, readings: Readings, *, is_of_column: bool) -> Iterator[Link]:
+def links_of(
+    history: sql.Rows, readings: Readings, silent: Silent, *, is_of_column: bool
+) -> Iterator[Link]:
     """Yield a link from the data of each reading to each version that the reading's run wrote.
 
     :param history: an opened store of the history
     :param readings: as :func:`add_reading` fills them
+    :param silent: gets the runs that wrote nothing known
     :param is_of_column: whether the links follow the column lineage of the runs, as far as it is
         known
     """
-    writes = _writes(history, {reading[:2] for reading in readings})
+    runs = {reading[:2] for reading in readings}
+    writes = _writes(history, runs)
+    silent.update(run for run in runs if run[0] not in writes)
     if is_of_column:
         yield from _by_columns(history, readings, writes)
         return
@@ -332,9 +347,10 @@ def impact(
     cell = cell_of(history, dataset, partition)
     readings = _readings_of_subject(history, dataset, cell, column, as_of)
     is_of_column = column is not None
+    silent: Silent = set()
     visited = breadth_first(
-        links_of(history, readings, is_of_column=is_of_column),
-        lambda level: results(history, level, is_of_column=is_of_column),
+        links_of(history, readings, silent, is_of_column=is_of_column),
+        lambda level: results(history, level, silent, is_of_column=is_of_column),
         depth,
         1,
         progress,
@@ -346,9 +362,9 @@ def impact(
         for node, visit in visited.items()
         if visit.valid_to is None and not _is_of_subject(node, dataset, cell)
     }
-    listed = hops(history, there)
+    answer = answers.Impact(tuple(hops(history, there)), unjudged=of_impact(history, silent))
     if not is_planned:
-        return answers.Impact(tuple(listed))
+        return answer
     of_subject = answers.Reason(
         answers.Dataset(*dataset), answers.values_of(cell), () if column is None else (column,)
     )
@@ -359,7 +375,7 @@ def impact(
     if cell is not None:
         parts = _parts(there, plan) | {Part(dataset, cell): 0}
         plan = with_unwritten(plan, unwritten(history, parts))
-    return answers.Impact(tuple(listed), plan)
+    return replace(answer, plan=plan)
 
 
 def _parts(there: Level, plan: answers.Plan) -> dict[Part, int]:

@@ -178,7 +178,12 @@ def test_the_command_prints_what_was_done_at_every_hop(run, tasks):
 
 def test_a_dataset_that_none_of_the_runs_wrote_is_reported(run, tasks):
     done = run("trace", "rates", "--column", "rate", "--events", tasks)
-    assert (done.code, done.out) == (0, "None of these runs is known to have written it.\n")
+    assert (done.code, done.out) == (
+        0,
+        "None of these runs is known to have written it.\n"
+        "Not judged\n"
+        "No run is known that wrote 1 dataset: rates.\n",
+    )
     done = run("impact", "report", "--column", "total", "--events", tasks)
     assert (done.code, done.out) == (0, "Nothing is known that was made of it.\n")
 

@@ -1,0 +1,201 @@
+"""What an answer cannot judge: the data and the runs about which the history knows too little.
+
+An empty answer is no proof that all is well. Each question has a function here that says what it
+could not see. :mod:`.gaps` and :mod:`.drift` find it themselves, as they compare, and so does
+:mod:`.impact`, as it walks.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_sparklineage.history.queries import answers, sql
+from airflow_provider_sparklineage.history.queries.answers import Unjudged
+from airflow_provider_sparklineage.model.datasets import DatasetName
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+
+# --- stale ----------------------------------------------------------------------------------------
+
+# Of versions that are there: whether a change of their sources would have been seen. A read of a
+# dataset as a whole is compared with the last of the writes of unknown parts alone, because both
+# can be many; writes that say neither part nor mode are judged by the latest run of each job
+# (:mod:`.stale`).
+_OF_STALE = f"""
+WITH there AS (
+    SELECT DISTINCT namespace, name, run_id, valid_from FROM changes
+    WHERE valid_to IS NULL AND mode NOT IN {sql.REMOVING}
+), whole AS (
+    SELECT b.namespace, b.name, b.extent, b.reader_run_id, b.read_at FROM bindings AS b
+    SEMI JOIN there AS t ON t.run_id = b.reader_run_id
+    WHERE b.extent <> 'partition'
+), parts AS (
+    SELECT c.namespace, c.name, max_by(c.run_id, (c.valid_from, c.run_id)) AS run_id,
+        max(c.valid_from) AS written_at, bool_and({sql.vague("c")}) AS is_vague
+    FROM changes AS c
+    WHERE c.cell IS NULL AND c.extent NOT IN ('all', 'none')
+    GROUP BY c.namespace, c.name
+), failed AS (
+    SELECT DISTINCT a.namespace, a.name, a.cell, a.accessed_at
+    FROM accesses AS a JOIN runs AS r ON r.run_id = a.run_id
+    WHERE a.side = 'write' AND a.extent <> 'none' AND NOT COALESCE(a.is_expected, FALSE)
+        AND (COALESCE(a.is_failed, FALSE) OR r.state <> 'COMPLETE')
+)
+SELECT 'no_writer' AS reason, b.namespace, b.name
+FROM (SELECT DISTINCT namespace, name FROM bindings) AS b
+ANTI JOIN (SELECT DISTINCT namespace, name FROM changes) AS c
+    ON c.namespace = b.namespace AND c.name = b.name
+UNION ALL
+SELECT DISTINCT 'no_reads', t.namespace, t.name FROM there AS t
+ANTI JOIN (SELECT DISTINCT reader_run_id FROM bindings) AS b ON b.reader_run_id = t.run_id
+UNION ALL
+SELECT DISTINCT 'unknown_part', b.namespace, b.name FROM whole AS b JOIN parts AS p
+    ON p.namespace = b.namespace AND p.name = b.name
+    AND p.written_at > b.read_at AND p.run_id <> b.reader_run_id
+    AND NOT (b.extent = 'unknown' AND p.is_vague)
+UNION ALL
+SELECT DISTINCT 'failed_writes', f.namespace, f.name FROM failed AS f
+ANTI JOIN changes AS c ON c.namespace = f.namespace AND c.name = f.name
+    AND c.cell IS NOT DISTINCT FROM f.cell AND c.valid_from >= f.accessed_at
+ANTI JOIN (SELECT * FROM changes WHERE extent = 'all' AND mode IN {sql.REPLACING}) AS w
+    ON w.namespace = f.namespace AND w.name = f.name AND w.valid_from >= f.accessed_at
+UNION ALL
+SELECT DISTINCT 'losses', t.namespace, t.name FROM there AS t
+JOIN runs AS r ON r.ended = t.valid_from AND r.run_id = t.run_id WHERE r.degradations > 0
+"""
+_STALE_TEXTS = {
+    "no_writer": "No known run writes {them} that {are} read",
+    "no_reads": "No read is known of runs that wrote {them}",
+    "unknown_part": "Parts that are not known were written since runs had read {them}",
+    "failed_writes": "Writes of {them} failed or have not ended, and were not repeated",
+    "losses": "Events of runs that wrote {them} state that something is missing in them",
+}
+_DATASET = ("namespace", "name")
+_READ_FOR = f"""
+WITH f AS ({sql.table_of(*_DATASET)})
+SELECT DISTINCT b.namespace, b.name FROM bindings AS b
+SEMI JOIN (
+    SELECT c.run_id FROM changes AS c
+    SEMI JOIN f ON f.namespace = c.namespace AND f.name = c.name
+) AS w ON w.run_id = b.reader_run_id
+"""
+
+
+def of_stale(history: sql.Rows, dataset: DatasetName | None = None) -> list[Unjudged]:
+    """List the datasets that :func:`.stale` cannot judge, or whose changes it cannot see.
+
+    :param history: an opened store of the history
+    :param dataset: None for all datasets; else only it, and the datasets of which it was made
+    """
+    among = None if dataset is None else _with_sources(history, dataset)
+    found = defaultdict(list)
+    for row in history.rows(_OF_STALE):
+        name = DatasetName(row["namespace"], row["name"])
+        if among is None or name in among:
+            found[row["reason"]].append(name)
+    return [
+        Unjudged.of_datasets(reason, text, found[reason])
+        for reason, text in _STALE_TEXTS.items()
+        if reason in found
+    ]
+
+
+def _with_sources(history: sql.Rows, dataset: DatasetName) -> set[DatasetName]:
+    """Give a dataset, and all datasets that runs read to make it, also in several steps."""
+    found: set[DatasetName] = set()
+    new = {dataset}
+    while new:
+        found |= new
+        rows = history.rows(_READ_FOR, sql.lists(_DATASET, sorted(new)))
+        new = {DatasetName(row["namespace"], row["name"]) for row in rows} - found
+    return found
+
+
+# --- trace and impact -----------------------------------------------------------------------------
+
+_OF_WRITERS = f"""
+WITH f AS ({sql.table_of(*sql.RUN)}), reads AS (
+    SELECT b.reader_run_id, b.namespace, b.name, b.extent
+    FROM bindings_by_run AS b JOIN f ON f.run_id = b.reader_run_id
+)
+SELECT DISTINCT 'unknown_part' AS reason, namespace, name, CAST(NULL AS VARCHAR) AS run_id
+FROM reads WHERE extent IN ('unknown', 'condition')
+UNION ALL
+SELECT DISTINCT 'no_reads', NULL, NULL, f.run_id
+FROM f ANTI JOIN reads AS b ON b.reader_run_id = f.run_id
+UNION ALL
+SELECT DISTINCT 'losses', NULL, NULL, f.run_id
+FROM runs AS r JOIN f ON f.ended = r.ended AND f.run_id = r.run_id WHERE r.degradations > 0
+"""
+_NO_WRITER = "No run is known that wrote {them}, in the versions that were read"
+_IS_WRITTEN = "SELECT 1 FROM changes WHERE namespace = $namespace AND name = $name LIMIT 1"
+_UNWRITTEN = "No run is known that wrote {them}"
+_TRACE_TEXTS = {
+    "no_reads": "No read is known of {them}",
+    "losses": "Events of {them} state that something is missing in them",
+}
+_UNKNOWN_PART = "Which parts of {them} were read is not known, so that all of it counts"
+
+
+def of_trace(
+    history: sql.Rows, dataset: DatasetName, hops: Sequence[answers.Hop]
+) -> list[Unjudged]:
+    """List the datasets and the runs beyond which a trace cannot see.
+
+    :param history: an opened store of the history
+    :param dataset: the dataset that was asked for
+    :param hops: the answer of :func:`.trace`
+    """
+    if not hops and not history.rows(_IS_WRITTEN, dataset._asdict()):
+        return [Unjudged.of_datasets("no_writer", _UNWRITTEN, [dataset])]
+    runs = {one.run.run_id: one.run for one in hops if one.run}
+    ended = [(run.run_id, answers.of_tables(run.ended)) for run in runs.values()]
+    rows = history.rows(_OF_WRITERS, sql.lists(sql.RUN, ended)) if ended else []
+    unjudged = []
+    unknown = [one.dataset for one in hops if one.run is None]
+    if unwritten := [DatasetName(one.namespace, one.name) for one in unknown]:
+        unjudged.append(Unjudged.of_datasets("no_writer", _NO_WRITER, unwritten))
+    for reason, text in _TRACE_TEXTS.items():
+        if ids := [row["run_id"] for row in rows if row["reason"] == reason]:
+            jobs = [runs[run_id].job or run_id for run_id in ids]
+            unjudged.append(Unjudged.of_runs(reason, text, jobs))
+    parts = [DatasetName(r["namespace"], r["name"]) for r in rows if r["reason"] == "unknown_part"]
+    if parts:
+        unjudged.append(Unjudged.of_datasets("unknown_part", _UNKNOWN_PART, parts))
+    return unjudged
+
+
+READER = ("run_id", "started")
+"""The columns by which a run is looked up that read: also by ``started``, the time of its reads."""
+_OF_READERS = f"""
+WITH f AS ({sql.table_of(*READER)})
+SELECT CASE WHEN r.state = 'COMPLETE' THEN 'no_writes' ELSE 'unended' END AS reason,
+    COALESCE(r.job, r.run_id) AS job
+FROM runs AS r JOIN f ON r.started = f.started AND r.run_id = f.run_id
+UNION ALL
+SELECT 'losses', COALESCE(job, run_id) FROM runs WHERE degradations > 0
+"""
+_READER_TEXTS = {
+    "no_writes": "No write is known of {them} that read it, or data made of it",
+    "unended": "{them} that read it, or data made of it, failed or {have} not ended",
+    "losses": "{them} may have read it, too: their events state that something is missing",
+}
+
+
+def of_impact(history: sql.Rows, readers: Iterable[tuple[str, Any]]) -> tuple[Unjudged, ...]:
+    """List the runs that may have made something of the data, without a known write.
+
+    :param history: an opened store of the history
+    :param readers: run_id and start of each run that read the data and wrote nothing known
+    """
+    jobs = defaultdict(list)
+    for row in history.rows(_OF_READERS, sql.lists(READER, readers)):
+        jobs[row["reason"]].append(row["job"])
+    return tuple(
+        Unjudged.of_runs(reason, text, jobs[reason])
+        for reason, text in _READER_TEXTS.items()
+        if reason in jobs
+    )
