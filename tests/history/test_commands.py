@@ -19,6 +19,7 @@ from airflow_provider_sparklineage.cli.schemas import answer_schema
 from airflow_provider_sparklineage.history import incoming
 from airflow_provider_sparklineage.history.engines import building
 from airflow_provider_sparklineage.history.store import Store
+from tests.unit.history.worlds import add_facts, at, event, lines, write
 
 RECORDED = Path(__file__).parents[1] / "golden" / "history"
 MONTH, REWRITTEN, CLEARED = (
@@ -346,21 +347,13 @@ def test_each_answer_is_followed_by_what_it_could_not_judge(run, store, argv, se
 
 
 def test_gaps_of_runs_that_wrote_an_unknown_part_are_not_judged(run, tmp_path):
-    events = []
-    for line in gzip.decompress(Path(MONTH).read_bytes()).splitlines():
-        event = json.loads(line)
-        day = event["sending"]["runFacets"]["airflow"]["dagRun"]["run_id"]
-        if event["job"]["name"].endswith("weekly_report") and "2013-01-22" in day:
-            parts = event["outputs"][0]["outputFacets"]["subset"]["outputCondition"]["partitions"]
-            parts.append({"dimensions": {}})
-        events.append(json.dumps(event))
-    file = tmp_path / "events.ndjson"
-    file.write_text("\n".join(events))
-    assert run("history", "build", file, "--store", tmp_path / "store").code == 0
-    done = run("gaps", "weekly_report", "--store", tmp_path / "store")
+    unknown = event("unknown", at(2), write(mode="append", extent="unknown"))
+    add_facts(Store(str(tmp_path)), lines([event("known", at(1), write("dt=1")), unknown]))
+    done = run("gaps", "orders", "--store", tmp_path)
     assert done.out.splitlines() == [
         "No partition is missing, as far as runs are known.",
         "Not judged",
+        "The partitions that dag.known writes follow from no date.",
         "1 run wrote an unknown part of it.",
     ]
 
