@@ -353,7 +353,7 @@ def test_gaps_of_runs_that_wrote_an_unknown_part_are_not_judged(run, tmp_path):
     assert done.out.splitlines() == [
         "No partition is missing, as far as runs are known.",
         "Not judged",
-        "The partitions that dag.known writes follow from no date.",
+        "The partitions follow from no date.",
         "1 run wrote an unknown part of it.",
     ]
 
