@@ -152,6 +152,14 @@ _JSON = switch("--json", "print one JSON object a line, for programs")
 _ALL = switch("--all", "a line for each partition, however many there are")
 _IF_ANY = switch("--strict", "exit with 1 if anything is found")
 _OUTPUT = (_STORE, _JSON)
+_SECONDS = argument(
+    "--seconds",
+    "N",
+    "give up an answer that takes longer, 0 for never; default %(default)s",
+    type=_count,
+    default=600,
+)
+_QUESTION = (_SECONDS, *_OUTPUT)
 _UNJUDGED = switch("--unjudged", "print only what the answer cannot judge, and why")
 _PLAN = (
     switch("--plan", "print the rerun plan alone"),
@@ -200,7 +208,7 @@ _HISTORY = Group(
             "show",
             "Show the content of the history: its datasets, their partitions and runs",
             "history.store:show_datasets",
-            _OUTPUT,
+            _QUESTION,
         ),
     ),
 )
@@ -223,14 +231,25 @@ _QUESTIONS = (
             _ALL,
             _EVENTS,
             _UNJUDGED,
-            *_OUTPUT,
+            *_QUESTION,
         ),
     ),
     Command(
         "impact",
         "Show all data made of a partition or a column, and the runs to repeat, in their order",
         "history.questions:answer_impact",
-        (_DATASET, _PARTITION, _COLUMN, _AS_OF, _DEPTH, *_PLAN, _ALL, _EVENTS, _UNJUDGED, *_OUTPUT),
+        (
+            _DATASET,
+            _PARTITION,
+            _COLUMN,
+            _AS_OF,
+            _DEPTH,
+            *_PLAN,
+            _ALL,
+            _EVENTS,
+            _UNJUDGED,
+            *_QUESTION,
+        ),
     ),
     Command(
         "stale",
@@ -249,7 +268,7 @@ _QUESTIONS = (
             *_PLAN,
             _ALL,
             _UNJUDGED,
-            *_OUTPUT,
+            *_QUESTION,
             _IF_ANY,
         ),
     ),
@@ -257,7 +276,7 @@ _QUESTIONS = (
         "gaps",
         "List partitions that runs of the DAG should have written, and none did",
         "history.questions:answer_gaps",
-        (_DATASET, _UNJUDGED, *_OUTPUT, _IF_ANY),
+        (_DATASET, _UNJUDGED, *_QUESTION, _IF_ANY),
     ),
     Command(
         "drift",
@@ -271,7 +290,7 @@ _QUESTIONS = (
                 "dag_id.task_id, task_id if no other task is called that, or a job's name",
             ),
             _UNJUDGED,
-            *_OUTPUT,
+            *_QUESTION,
             _IF_ANY,
         ),
     ),
@@ -280,7 +299,7 @@ _QUESTIONS = (
         "Show by which rule the partitions that runs read follow from those that they wrote, and "
         "the runs that break it",
         "history.questions:answer_patterns",
-        (_DATASET, *_OUTPUT),
+        (_DATASET, *_QUESTION),
     ),
 )
 

@@ -25,6 +25,7 @@
     │                            in commands, and when a connection is tested
     ├── HistoryError             a store of the history cannot be opened, built or queried; raised
     │   │                        in commands, on the page, and in tasks that query the history
+    │   ├── LimitError           an answer takes more time or memory than it may, or is too long
     │   └── UnknownNameError     the history has no dataset, partition, column or task of that name
     ├── DeliveryError            a backend did not accept all of an event; raised when it is sent
     ├── DocumentError            a stored event cannot be shown; raised on pages and in commands
@@ -105,6 +106,13 @@ class BackendError(SparkLineageError):
 
 class HistoryError(SparkLineageError):
     """Raised when the history cannot be built, opened or queried."""
+
+
+class LimitError(HistoryError):
+    """Raised when an answer takes more time or memory than it may, or would be too long.
+
+    The message names no dataset and no partition, so that every user may read it.
+    """
 
 
 class UnknownNameError(HistoryError):

@@ -26,12 +26,13 @@ from airflow.api_fastapi.core_api.security import GetUserDep, requires_access_da
 from airflow.models.dag import DagModel
 from airflow.providers.openlineage import conf as openlineage
 from fastapi import APIRouter, Depends, FastAPI, HTTPException, Query, Request, Response
+from fastapi.responses import JSONResponse
 from sqlalchemy import select
 
 from airflow_provider_sparklineage.history.merging_process import Keeper
 from airflow_provider_sparklineage.hooks.sources import history_merged_by, history_url
 from airflow_provider_sparklineage.model.datasets import DatasetName
-from airflow_provider_sparklineage.model.exceptions import SparkLineageError
+from airflow_provider_sparklineage.model.exceptions import LimitError, SparkLineageError
 from airflow_provider_sparklineage.plugins import history as history_page
 from airflow_provider_sparklineage.plugins import page, task_lineage
 from airflow_provider_sparklineage.plugins.history import answers
@@ -59,6 +60,7 @@ def make_app() -> FastAPI:
     """Make the application that Airflow's API server mounts."""
     # Without FastAPI's own pages of documentation, which would be public.
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
+    app.exception_handler(LimitError)(_given_up)
     app.get("/page/{file}")(_tab_file)
     readable = [Depends(requires_access_dag("GET", DagAccessEntity.XCOM))]
     app.get("/api/dags/{dag_id}/lineage", dependencies=readable)(_task_lineage)
@@ -66,6 +68,11 @@ def make_app() -> FastAPI:
     app.get("/api/dags/{dag_id}/partitions", dependencies=readable)(_task_partitions)
     app.include_router(_page_router())
     return app
+
+
+def _given_up(_: Request, error: Exception) -> Response:
+    """Answer a question that takes more time or memory than the API server gives it."""
+    return JSONResponse({"detail": str(error)}, 503, {"Cache-Control": "no-store"})
 
 
 def _page_router() -> APIRouter:
@@ -277,6 +284,8 @@ def _answer_or_404(
 ) -> dict[str, Any]:
     try:
         answer: dict[str, Any] = question(wanted, _available(history), user)
+    except LimitError:
+        raise
     except SparkLineageError:
         # The error's message can name partitions or columns that this user may not see.
         raise HTTPException(404, "There is no such partition or column.") from None

@@ -21,6 +21,7 @@ import msgspec
 from airflow_provider_sparklineage.cli import commands, show
 from airflow_provider_sparklineage.cli.history import tables
 from airflow_provider_sparklineage.history import incoming
+from airflow_provider_sparklineage.history.bounds import Bound, within
 from airflow_provider_sparklineage.history.engines import building
 from airflow_provider_sparklineage.history.engines.duckdb import History
 from airflow_provider_sparklineage.history.facts import Try
@@ -66,6 +67,8 @@ def store_url(args: argparse.Namespace) -> str:
 def opened(args: argparse.Namespace) -> Iterator[History]:
     """Open a store for questions: an existing store, or one made from the inputs of ``--events``.
 
+    An answer that takes longer than ``--seconds`` is given up.
+
     :raise HistoryError: if there is no store, or no engine to read it
     :raise UnusableInputError: if ``--store`` and ``--events`` are both given, or the events cannot
         be read
@@ -73,14 +76,24 @@ def opened(args: argparse.Namespace) -> Iterator[History]:
     if inputs := getattr(args, "events", None):
         if args.store:
             commands.refuse("Give --store or --events, not both.")
-        with _store_of(inputs) as store, History(store) as history:
+        with _store_of(inputs) as store, History(store) as history, within(_bound(args)):
             yield history
         return
     store = Store.open(store_url(args))
     if behind := behind_of(store, datetime.now(UTC)):
         commands.note(f"note: {behind}")
-    with History(store) as history:
+    with History(store) as history, within(_bound(args)):
         yield history
+
+
+def _bound(args: argparse.Namespace) -> Bound | None:
+    return Bound.of(args.seconds, _FIX_TIME) if args.seconds else None
+
+
+_FIX_TIME = (
+    "Ask for one dataset, partition or column, or for less depth, or allow more time: --seconds N "
+    "(0 for no limit)."
+)
 
 
 @contextmanager

@@ -5,8 +5,9 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
+from airflow_provider_sparklineage.history import bounds
 from airflow_provider_sparklineage.history.tables import TABLES, Table
-from airflow_provider_sparklineage.model.exceptions import HistoryError
+from airflow_provider_sparklineage.model.exceptions import HistoryError, LimitError
 from airflow_provider_sparklineage.storage.bounded import reason, remedy
 
 if TYPE_CHECKING:
@@ -18,11 +19,17 @@ if TYPE_CHECKING:
 
     from airflow_provider_sparklineage.history.store import Store
 
+MOST_ROWS = 5_000_000
+"""Greatest number of rows of a query, which take some gigabytes of memory in Python."""
+_FETCHED = 50_000
+_TOO_MANY = f"The answer needs more than {MOST_ROWS:,} rows."
+_NARROW = "Ask for one dataset, or for a partition of it."
 PARQUET = "FORMAT parquet, COMPRESSION zstd, COMPRESSION_LEVEL 1"
 """Options of ``COPY``, for all files of a store."""
 _DAMAGED = (
     "If a file of the store is damaged, remove its manifest.json and build it from the archive."
 )
+_OUT_OF_MEMORY = "The answer takes more memory than there is."
 _INSTALL = "pip install 'airflow-provider-sparklineage[history]'"
 _GLOB = str.maketrans({"[": "[[]", "*": "[*]", "?": "[?]"})
 
@@ -33,13 +40,14 @@ class History:
     It is a context manager, for one thread. It shows the generation that was in force when it was
     opened; to see a later one, open another.
 
+    :param options: settings of DuckDB, such as ``memory_limit``
     :raise HistoryError: if DuckDB is missing, or a file of the store cannot be read
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, **options: str) -> None:
         self.manifest = store.manifest
         self._store = store  # keeps alive its copies of remote files, which are deleted with it
-        self._connection = connect()
+        self._connection = connect(**options)
         with failing("opened"):
             # A table may have dozens of files, which do not change.
             self._connection.execute("SET parquet_metadata_cache = true")
@@ -53,12 +61,20 @@ class History:
         """Run a query on the tables; give each row as a mapping from column names to values.
 
         :param parameters: values of ``$name`` in the query; a list becomes a list in SQL
+        :raise LimitError: if the time of the question is over (:mod:`..bounds`), if DuckDB has not
+            enough memory, or if there are more than :data:`MOST_ROWS` rows
         :raise HistoryError: if the query is invalid, or a file cannot be read
         """
-        with failing("asked"):
+        found: list[dict[str, Any]] = []
+        with failing("asked"), bounds.interrupting(self._connection.interrupt):
             rows = self._connection.execute(sql, dict(parameters or {}))
             names = [column[0] for column in rows.description or ()]
-            return [dict(zip(names, row, strict=True)) for row in rows.fetchall()]
+            while some := rows.fetchmany(_FETCHED):
+                found += (dict(zip(names, row, strict=True)) for row in some)
+                if len(found) > MOST_ROWS:
+                    raise LimitError(_TOO_MANY, _NARROW)
+                bounds.check()
+        return found
 
     def close(self) -> None:
         """Close the connection, which closes the files."""
@@ -103,11 +119,15 @@ def failing(done: str) -> Iterator[None]:
     try:
         yield
     except (duckdb.Error, OSError) as error:
+        if isinstance(error, duckdb.InterruptException):
+            bounds.check()
         problem = f"The history could not be {done} ({reason(error)})."
         if isinstance(error, OSError) and not isinstance(error, FileNotFoundError):
             fix = remedy(error)
         elif isinstance(error, duckdb.OutOfMemoryException):
             fix = "Run it where there is more memory, or room on the disk of the store."
+            if done == "asked":
+                raise LimitError(_OUT_OF_MEMORY, f"{_NARROW} {fix}") from error
         else:
             is_of_file = not isinstance(error, duckdb.ProgrammingError) or done != "asked"
             fix = remedy(error, _DAMAGED if is_of_file else "")

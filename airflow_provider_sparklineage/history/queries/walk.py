@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from airflow_provider_sparklineage.history import bounds
 from airflow_provider_sparklineage.history.queries import answers, sql
-from airflow_provider_sparklineage.model.exceptions import HistoryError
+from airflow_provider_sparklineage.model.exceptions import LimitError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
@@ -130,7 +131,7 @@ def breadth_first(
     :param depth: the last depth; None for no limit
     :param first: number of the first depth
     :param progress: a function that is called after each depth, with the number of nodes so far
-    :raises HistoryError: there are more nodes than :data:`MOST_HOPS`
+    :raises LimitError: there are more nodes than :data:`MOST_HOPS`
     """
     visited: Level = {}
     level = first
@@ -140,7 +141,7 @@ def breadth_first(
             progress(len(visited))
         if len(visited) > MOST_HOPS:
             msg = f"There are more than {MOST_HOPS:,} hops until depth {level}."
-            raise HistoryError(msg, "Ask for a partition, for a column, or for less depth.")
+            raise LimitError(msg, "Ask for a partition, for a column, or for less depth.")
         if level == depth:
             break
         level += 1
@@ -151,6 +152,7 @@ def breadth_first(
 def _new(links: Iterable[Link], visited: Level, depth: int) -> Level:
     new: Level = {}
     for node, one in links:
+        bounds.check()
         if node in new:
             new[node].add(one)
         elif node not in visited:

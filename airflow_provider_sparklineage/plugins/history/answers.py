@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from airflow_provider_sparklineage.history.bounds import within
 from airflow_provider_sparklineage.history.queries.sql import REPLACING
 from airflow_provider_sparklineage.lineage.partitions.comparison import PartitionStatus
 from airflow_provider_sparklineage.plugins.history import permissions
@@ -113,7 +114,8 @@ class Catalog:
 
 def catalog_of(history: OpenedHistory) -> Catalog:
     """Give the catalog of the opened state of the store; it is made once for all requests."""
-    catalog: Catalog = cache_of(history).answer("catalog", lambda: Catalog(history))
+    with within(history.bound):
+        catalog: Catalog = cache_of(history).answer("catalog", lambda: Catalog(history))
     return catalog
 
 

@@ -9,13 +9,15 @@ dataset.
 from __future__ import annotations
 
 from collections import OrderedDict
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from functools import wraps
 from threading import Lock
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 from zlib import compress, decompress
 
 import msgspec
 
+from airflow_provider_sparklineage.history import bounds
 from airflow_provider_sparklineage.history.engines import duckdb
 from airflow_provider_sparklineage.history.facts import cells
 from airflow_provider_sparklineage.history.facts.cells import cell_of_text
@@ -30,7 +32,7 @@ from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.partitioning import Partition
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Mapping
+    from collections.abc import Callable, Hashable, Iterator, Mapping
 
     Dimensions = Mapping[str, str | None] | None
 
@@ -81,14 +83,24 @@ class AnswerCache:
         """Give the answer to a question; the answer is worked out only once.
 
         :param work_out: gives the answer, which must not be None
+        :raise LimitError: if the time is over before other threads have worked out theirs
         """
         if (answer := self._latest(question)) is None:
-            with self._working:
+            with self._alone():
                 if (answer := self._latest(question)) is None:
                     answer = self._answers[question] = work_out()
                     while len(self._answers) > self._most:
                         self._answers.popitem(last=False)
         return answer
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        while not self._working.acquire(timeout=-1 if (left := bounds.left()) is None else left):
+            bounds.check()
+        try:
+            yield
+        finally:
+            self._working.release()
 
     def _latest(self, question: Hashable) -> Any:
         with suppress(KeyError):  # it is not there, or another thread has just dropped it
@@ -106,10 +118,35 @@ def cache_of(history: OpenedHistory) -> AnswerCache:
 
 
 Answer = TypeVar("Answer")
+Parameters = ParamSpec("Parameters")
+
+SECONDS = 30
+"""The time of all questions of a request; a thread of the API server must be free again then."""
+MEMORY = "1GB"
+"""DuckDB's limit of memory for a request."""
+_FIX_TIME = "Ask for less, or on the command line, which has more time: airflow sparklineage."
+
+
+def _bounded(
+    method: Callable[Concatenate[OpenedHistory, Parameters], Answer],
+) -> Callable[Concatenate[OpenedHistory, Parameters], Answer]:
+    """Let a method end by the end of the request's time."""
+
+    @wraps(method)
+    def within(
+        self: OpenedHistory, /, *args: Parameters.args, **settings: Parameters.kwargs
+    ) -> Answer:
+        with bounds.within(self.bound):
+            return method(self, *args, **settings)
+
+    return within
 
 
 class OpenedHistory:
-    """One state of a store, and its queries, until it is closed."""
+    """One state of a store, and its queries, until it is closed.
+
+    Its methods raise :exc:`.LimitError` if all of them together take longer than :data:`SECONDS`.
+    """
 
     def __init__(self, url: str) -> None:
         """Open the store's present state.
@@ -117,7 +154,8 @@ class OpenedHistory:
         :param url: path or URL of the store
         :raise HistoryError: if there is no store, or it cannot be read
         """
-        self._history = duckdb.History(Store.open(url))
+        self._history = duckdb.History(Store.open(url), memory_limit=MEMORY)
+        self.bound = bounds.Bound.of(SECONDS, _FIX_TIME)
         self.url = url
         self.built_at = str(msgspec.to_builtins(self._history.manifest.built_at))
         # The time is added, because the generations of a store that is removed and built anew
@@ -129,6 +167,7 @@ class OpenedHistory:
         """Close the files of the store."""
         self._history.close()
 
+    @_bounded
     def rows(
         self, sql: str, parameters: Mapping[str, object] | None = None
     ) -> list[dict[str, Any]]:
@@ -139,6 +178,7 @@ class OpenedHistory:
         """
         return self._history.rows(sql, parameters)
 
+    @_bounded
     def trace(
         self, dataset: DatasetName, partition: str | None, column: str | None, depth: int
     ) -> list[dict[str, Any]]:
@@ -152,6 +192,7 @@ class OpenedHistory:
         """
         return _plain_list(trace(self._history, dataset, partition, column, depth=depth))
 
+    @_bounded
     def downstream(
         self, dataset: DatasetName, partition: str | None, column: str | None
     ) -> list[dict[str, Any]]:
@@ -161,6 +202,7 @@ class OpenedHistory:
         """
         return _plain_list(impact(self._history, dataset, partition, column, is_planned=False).hops)
 
+    @_bounded
     def plan(
         self, dataset: DatasetName, partition: str | None, column: str | None
     ) -> dict[str, Any]:
@@ -172,6 +214,7 @@ class OpenedHistory:
         """
         return _plain_dict(impact(self._history, dataset, partition, column).plan)
 
+    @_bounded
     def stale(self, dataset: DatasetName) -> list[dict[str, Any]]:
         """List the stale partitions of a dataset, with causes.
 
@@ -180,6 +223,7 @@ class OpenedHistory:
         """
         return _plain_list(self._stale(dataset))
 
+    @_bounded
     def refresh(self, dataset: DatasetName, partition: str | None) -> dict[str, Any]:
         """Give the plan of runs to repeat so that a partition, or a dataset, is not stale.
 
@@ -192,6 +236,7 @@ class OpenedHistory:
             versions = [v for v in versions if cell and cell_of(v.partition) == cell.cell]
         return _plain_dict(plan_of(self._history, versions))
 
+    @_bounded
     def gaps(self, dataset: DatasetName) -> list[dict[str, Any]]:
         """List the partitions of a dataset that are expected and not there.
 
@@ -202,6 +247,7 @@ class OpenedHistory:
         answer = self._cache.answer(question, lambda: _packed(gaps(self._history, dataset)))
         return _unpacked(answer, list[dict[str, Any]])
 
+    @_bounded
     def drift(self, task: str) -> list[dict[str, Any]]:
         """List the differences between each run of a task and the run before it.
 

@@ -31,6 +31,7 @@ class History:
     """Two datasets, each of one DAG."""
 
     url, generation, built_at = "file:///history", "1", "2024-05-06T00:00:00Z"
+    bound = None
 
     def rows(self, sql, parameters=None):
         if "JOIN runs" in sql:
