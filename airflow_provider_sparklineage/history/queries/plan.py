@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec.structs import replace
 
+from airflow_provider_sparklineage.history import bounds
 from airflow_provider_sparklineage.history.queries import answers, sql
 from airflow_provider_sparklineage.history.queries.gaps import Gap, gaps
 from airflow_provider_sparklineage.history.queries.patterns.observed import known_of, learned_of
@@ -287,32 +288,27 @@ class _Output:
     """The missing partitions of a dataset, and the rules by which they are made from others."""
 
     def __init__(self, history: sql.Rows, name: DatasetName) -> None:
-        self._due: dict[frozenset[tuple[str, str]], Gap] = {
-            frozenset((answers.values_of(gap.cell) or {}).items()): gap
-            for gap in gaps(history, name)
-            if gap.reason in _PLANNED
-        }
-        self._labels = {frozenset(label for label, _ in due) for due in self._due}
-        known = list(known_of(history, name)) if self._due else []
-        self._learned: dict[DatasetName, list[tuple[str, InverseRelation]]] = defaultdict(list)
-        for pattern, learned in learned_of(history, name) if self._due else ():
+        self.due = [gap for gap in gaps(history, name) if gap.reason in _PLANNED]
+        self._learned: dict[DatasetName, list[tuple[InverseRelation, list[Gap]]]] = defaultdict(
+            list
+        )
+        if not self.due:
+            return
+        known = known_of(history, name)
+        for pattern, learned in learned_of(history, name):
             source = DatasetName(pattern.input.namespace, pattern.input.name)
-            inverse = InverseRelation(learned.relation, known)
-            self._learned[source].append((pattern.job, inverse))
+            due = [gap for gap in self.due if gap.job == pattern.job]
+            values = [answers.values_of(gap.cell) or {} for gap in due]
+            inverse = InverseRelation(learned.relation, values, known)
+            self._learned[source].append((inverse, due))
 
     def following(self, part: Part) -> Iterator[Gap]:
         """Yield the missing partitions that would be made from ``part`` of another dataset.
 
         The learned pattern of a task tells which partitions it makes from those that it reads.
         """
-        for job, inverse in self._learned[part.dataset]:
-            for cell in inverse.given_cells(part.cell):
-                values = answers.values_of(cell) or {}
-                for labels in self._labels:
-                    key = frozenset((k, v) for k, v in values.items() if k in labels)
-                    gap = self._due.get(key)
-                    if gap and gap.job == job:
-                        yield gap
+        for inverse, due in self._learned[part.dataset]:
+            yield from (due[number] for number in inverse.leading_to(part.cell))
 
 
 def unwritten(history: sql.Rows, parts: Mapping[Part, int]) -> list[Unwritten]:
@@ -337,9 +333,18 @@ def unwritten(history: sql.Rows, parts: Mapping[Part, int]) -> list[Unwritten]:
     last = max(parts.values(), default=0)
     while waiting:
         new: dict[Part, int] = {}
-        for part, wave in waiting.items():
+        open_gaps: dict[DatasetName, set[str]] = {}
+        # The latest wave decides. So it comes first, and a partition that it leads to is not looked
+        # for again: many parts may lead to the same partitions.
+        for part, wave in sorted(waiting.items(), key=itemgetter(1), reverse=True):
+            bounds.check()
             for name in names_of(part.dataset):
-                for gap in output_of(name).following(part):
+                due = output_of(name).due
+                remaining = open_gaps.setdefault(name, {gap.cell for gap in due})
+                for gap in output_of(name).following(part) if remaining else ():
+                    if gap.cell not in remaining:
+                        continue
+                    remaining.discard(gap.cell)
                     output = Part(name, gap.cell)
                     before = planned.get(output)
                     if before is None or before.wave < wave <= last + len(planned):

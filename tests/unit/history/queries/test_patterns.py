@@ -9,6 +9,7 @@ import pytest
 
 pytest.importorskip("duckdb", reason="the extra history has it")
 
+from airflow_provider_sparklineage.history.queries.answers import values_of
 from airflow_provider_sparklineage.history.queries.drift import drift
 from airflow_provider_sparklineage.history.queries.gaps import gaps
 from airflow_provider_sparklineage.history.queries.patterns.observed import learned_of, patterns
@@ -115,7 +116,9 @@ def test_days_of_a_month_are_its_days_though_it_is_not_over(answers):
 def test_a_partition_that_was_never_written_is_planned_by_the_pattern(answers):
     daily(answers)
     (_, learned), *_ = learned_of(answers, REVENUE)
-    assert InverseRelation(learned.relation).given_cells(day(400)) == [day(401)]
+    days = [day(n) for n in range(390, 410)]
+    inverse = InverseRelation(learned.relation, [values_of(one) for one in days])
+    assert [days[number] for number in inverse.leading_to(day(400))] == [day(401)]
 
 
 def test_a_dataset_that_nobody_wrote_has_no_patterns_and_no_gaps(answers):

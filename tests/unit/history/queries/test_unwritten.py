@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+from airflow_provider_sparklineage.history import bounds
 from airflow_provider_sparklineage.history.queries.answers import Plan
 from airflow_provider_sparklineage.history.queries.gaps import gaps
 from airflow_provider_sparklineage.history.queries.impact import impact
@@ -13,7 +14,7 @@ from tests.unit.history.worlds import event, read, write
 
 FIRST = datetime(2024, 10, 1)  # noqa: DTZ001  (facts have UTC)
 DAYS = 12
-TASKS = ("load", "make", "report")
+TASKS = ("load", "make", "report", "sum")
 
 
 def day(n):
@@ -133,3 +134,23 @@ def test_a_removed_partition_makes_stale_what_was_made_of_it_and_plans_its_run(h
     found = impact(history(*shop(), clean(write(day(3), mode="removed"))), named("orders"), day(3))
     assert ("make", "day-3", 0) in planned(found)
     assert not [one for one in planned(found) if one[0] == "load"]
+
+
+def test_totals_since_the_first_day_are_planned_in_no_time(history):
+    """Each day leads to all later ones, so that there are far more than the plan names."""
+    events = []
+    for n in range(20):
+        for task, source, target in (
+            ("load", None, "l0"),
+            ("make", "l0", "l1"),
+            ("sum", "l1", "l2"),
+        ):
+            if source and n % 5 == 4:
+                continue
+            read_days = [k for k in range(n + 1) if source != "l1" or k % 5 != 4]
+            reads = [read(day(k), name=source) for k in read_days] if source else []
+            events.append(run(task, n, *reads, write(day(n), name=target)))
+    with bounds.within(bounds.Bound.of(20, "It took 70 s when it looked at all later days.")):
+        found = impact(history(*events), named("l0"), day(2))
+    due = [f"day-{n}" for n in (4, 9, 14, 19)]
+    assert [step.dag_run_id for step in found.plan.steps if step.run_id == ""] == [*due, *due]
