@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from airflow_provider_sparklineage.history import bounds
 from airflow_provider_sparklineage.history.queries import answers
 from airflow_provider_sparklineage.history.queries.answers import Unjudged
 from airflow_provider_sparklineage.history.queries.datasets import Folders
@@ -306,11 +307,13 @@ class _OfTask:
         """Yield the gaps of the task, each partition once, and complete :attr:`unjudged`."""
         due_of: dict[Points, _Due] = {}
         for due in self._dues():
+            bounds.check()
             if self._is_judged(due):
                 for leading in self._due_on(due):
                     due_of.setdefault(leading, due)
         dates = sorted(due_of)
         for leading, other in self._table.missing(dates, self._expected(dates)):
+            bounds.check()
             values = self._table.values(leading, other)
             if values:
                 yield self._gap(due_of[leading], leading, other, values)
@@ -519,6 +522,7 @@ class _OfStep:
             labels = [label for n in table.others for label in self.axes.axes[n].labels]
             self.unjudged.append(Unjudged.rare(rare, labels, ""))
         for date, other in table.missing(dates, expected):
+            bounds.check()
             cell = str(Partition(tuple(table.values(date, other).items())))
             reason = "dropped" if table.was_written(date, other) else "no_run"
             yield Gap(self._dataset, self._there.folders.of(cell), cell, reason)

@@ -18,8 +18,8 @@ from msgspec.structs import replace
 from airflow_provider_sparklineage.history import bounds
 from airflow_provider_sparklineage.history.queries import answers, sql
 from airflow_provider_sparklineage.history.queries.gaps import Gap, gaps
+from airflow_provider_sparklineage.history.queries.patterns.inverse import InverseRelation
 from airflow_provider_sparklineage.history.queries.patterns.observed import known_of, learned_of
-from airflow_provider_sparklineage.history.queries.patterns.rules import InverseRelation
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.partitioning import Partition
 
@@ -158,6 +158,7 @@ def _waves(
     waves: dict[_Key, int] = {}
     wave = 0
     while before:
+        bounds.check()
         ready = [key for key, others in before.items() if not others]
         if not ready:
             ready = [min(_circle(before, after), key=place.__getitem__)]

@@ -87,6 +87,20 @@ def meets(one: str, other: str) -> str:
     return f"array_length(list_filter(string_split({one}, '/'), lambda part: {differs})) = 0"
 
 
+def projected(cell: str, dims: str) -> str:
+    """Give the SQL expression for the part of a partition that has only some of its dimensions.
+
+    Two partitions meet (:func:`meets`) if their parts with the dimensions that both have are equal,
+    by which they can be joined.
+
+    :param cell: SQL for the canonical text of the partition
+    :param dims: SQL for the names of the dimensions, with commas between
+    """
+    is_one = f"list_contains(string_split({dims}, ','), split_part(part, '=', 1))"
+    parts = f"list_filter(string_split({cell}, '/'), lambda part: {is_one})"
+    return f"COALESCE(array_to_string({parts}, '/'), '')"
+
+
 def within(partition: str, row: str) -> str:
     """Give the SQL condition that a partition can be in a range of partitions.
 

@@ -19,12 +19,13 @@ _IGNORED = ("ignored_namespace", "ignored_name")
 # join. `cells` is materialized, because the optimizer would take the join of `cells` with all
 # changes for the smaller side. `parts` has all changes of the few datasets that are read whole: a
 # hash table of the changes of all datasets would cost more than the rest of the query. Cells with
-# other dimensions are joined by the part that both have, which `projected` has. A row of `missed`
-# is a read and a change that came after the read. A change that ended before the reading
-# run ended is not certain: nobody knows whether the run read before or after it. Nor is it certain
-# that a part of a dataset that nobody names was read: such reads and writes (dbt, SQL) are compared
-# for the latest run of a job only, because each of its runs makes all of the output anew, or adds
-# to it, and nobody says which.
+# other dimensions are joined by the part that both have, which `projected`, `reads` and `writes`
+# have; in the latter two, all cells of a run with the same part are one row, because each of a
+# thousand days meets each of a thousand regions. A row of `missed` is a read and a change that came
+# after the read. A change that ended before the reading run ended is not certain: nobody knows
+# whether the run read before or after it. Nor is it certain that a part of a dataset that nobody
+# names was read: such reads and writes (dbt, SQL) are compared for the latest run of a job only,
+# because each of its runs makes all of the output anew, or adds to it, and nobody says which.
 _DIRECT = f"""
 WITH ignored AS ({sql.table_of(*_IGNORED)}), shapes AS (
     SELECT DISTINCT namespace, name, dims FROM changes
@@ -56,19 +57,27 @@ WITH ignored AS ({sql.table_of(*_IGNORED)}), shapes AS (
     SELECT * FROM changes AS c SEMI JOIN (SELECT DISTINCT namespace, name FROM whole) AS d
         ON d.namespace = c.namespace AND d.name = c.name
 ), pairs AS (
-    SELECT s.namespace, s.name, s.dims, t.dims AS other_dims,
-        COALESCE(array_to_string(list_filter(
-            string_split(s.dims, ','), lambda dim: list_contains(string_split(t.dims, ','), dim)
-        ), ','), '') AS common_dims
-    FROM shapes AS s JOIN shapes AS t
+    SELECT s.namespace, s.name, s.dims, t.dims AS other_dims FROM shapes AS s JOIN shapes AS t
         ON t.namespace = s.namespace AND t.name = s.name AND t.dims <> s.dims
 ), projected AS (
-    SELECT c.*, p.other_dims, COALESCE(array_to_string(list_filter(
-        string_split(c.cell, '/'),
-        lambda part: list_contains(string_split(p.common_dims, ','), split_part(part, '=', 1))
-    ), '/'), '') AS common_cell
+    SELECT c.*, p.other_dims, {sql.projected("c.cell", "p.other_dims")} AS common_cell
     FROM parts AS c JOIN pairs AS p
         ON p.namespace = c.namespace AND p.name = c.name AND p.dims = c.dims
+), reads AS (
+    SELECT b.namespace, b.name, b.dims, s.dims AS other_dims, b.reader_run_id, b.read_at,
+        {sql.projected("b.cell", "s.dims")} AS common_cell,
+        min(b.cell) AS cell, bool_or(b.is_certain) AS is_certain
+    FROM bindings AS b JOIN shapes AS s
+        ON s.namespace = b.namespace AND s.name = b.name AND s.dims <> b.dims
+    WHERE b.extent = 'partition'
+    GROUP BY ALL
+), writes AS (
+    SELECT c.namespace, c.name, c.dims, r.dims AS other_dims, c.run_id, c.valid_from,
+        {sql.projected("c.cell", "r.dims")} AS common_cell,
+        min(c.cell) AS cell, min_by(c.mode, c.cell) AS mode
+    FROM changes AS c JOIN (SELECT DISTINCT namespace, name, dims, other_dims FROM reads) AS r
+        ON r.namespace = c.namespace AND r.name = c.name AND r.other_dims = c.dims
+    GROUP BY ALL
 ), missed AS (
     SELECT b.reader_run_id, b.read_at, b.namespace, b.name, b.cell AS read_cell, c.cell, c.run_id,
         c.valid_from, c.mode, b.is_certain
@@ -85,11 +94,9 @@ WITH ignored AS ({sql.table_of(*_IGNORED)}), shapes AS (
     UNION ALL
     SELECT b.reader_run_id, b.read_at, b.namespace, b.name, b.cell, c.cell, c.run_id,
         c.valid_from, c.mode, b.is_certain
-    FROM bindings AS b
-    JOIN shapes AS s ON s.namespace = b.namespace AND s.name = b.name AND s.dims <> b.dims
-    JOIN changes AS c ON c.namespace = s.namespace AND c.name = s.name AND c.dims = s.dims
+    FROM reads AS b JOIN writes AS c ON c.namespace = b.namespace AND c.name = b.name
+        AND c.dims = b.other_dims AND c.other_dims = b.dims AND c.common_cell = b.common_cell
         AND c.valid_from > b.read_at AND c.run_id <> b.reader_run_id
-    WHERE b.extent = 'partition' AND {sql.meets("b.cell", "c.cell")}
     UNION ALL
     SELECT b.reader_run_id, b.read_at, b.namespace, b.name, NULL, c.cell, c.run_id,
         c.valid_from, c.mode, b.is_certain AND b.extent = 'all'

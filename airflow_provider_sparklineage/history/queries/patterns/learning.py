@@ -20,6 +20,7 @@ from itertools import islice, product
 from math import prod, sqrt
 from typing import TYPE_CHECKING, NamedTuple
 
+from airflow_provider_sparklineage.history import bounds
 from airflow_provider_sparklineage.history.queries.patterns.axes import (
     NUMBER,
     TEXT,
@@ -270,6 +271,7 @@ def judged(relation: Relation, run: Observed, known: KnownPoints) -> float:
     :param run: the given and the found partitions of the run
     :param known: all partitions that a run could find
     """
+    bounds.check()  # a rule is tried on each run, and there may be thousands of both
     boxes = relation.boxes(run.given)
     kept = set(relation.on_kept(run.found))
     if not all(map(_inside(boxes), kept)) or any(True for _ in _missing(run, known, boxes)):

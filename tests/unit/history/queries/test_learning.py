@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import date, datetime, timedelta
 from itertools import product
 
@@ -10,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from airflow_provider_sparklineage.history.queries.answers import values_of
-from airflow_provider_sparklineage.history.queries.patterns import rules
 from airflow_provider_sparklineage.history.queries.patterns.axes import (
     Axes,
     Refined,
     Step,
     axes_of,
 )
+from airflow_provider_sparklineage.history.queries.patterns.inverse import InverseRelation
 from airflow_provider_sparklineage.history.queries.patterns.learning import (
     KnownPoints,
     Observed,
@@ -27,7 +28,6 @@ from airflow_provider_sparklineage.history.queries.patterns.learning import (
 )
 from airflow_provider_sparklineage.history.queries.patterns.rules import (
     Bound,
-    InverseRelation,
     Link,
     Offsets,
     Relation,
@@ -67,6 +67,12 @@ def leading(relation, cell, among, known=()):
     return [among[number] for number in inverse.leading_to(cell)]
 
 
+def _texts(axes, points):
+    for one in points:
+        with suppress(ValueError, OverflowError):  # outside of the years 1 to 9999
+            yield axes.write(one)
+
+
 def expected(relation, given, known=()):
     """Give the found cells that follow from given cells; known ones where values do not follow."""
     points = [at for cell in given if (at := relation.given.read(cell)) is not None]
@@ -74,7 +80,7 @@ def expected(relation, given, known=()):
         return []
     wanted = [at for box in relation.boxes(points) for at in product(*box)]
     if len(relation.kept) == len(relation.links):
-        return rules.written(relation.found, wanted)
+        return list(dict.fromkeys(_texts(relation.found, wanted)))
     read = {cell: relation.found.read(cell) for cell in known}
     on_kept = relation.on_kept(read.values())
     return [cell for cell, at in zip(read, on_kept, strict=True) if at in wanted]

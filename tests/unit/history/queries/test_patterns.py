@@ -12,8 +12,8 @@ pytest.importorskip("duckdb", reason="the extra history has it")
 from airflow_provider_sparklineage.history.queries.answers import values_of
 from airflow_provider_sparklineage.history.queries.drift import drift
 from airflow_provider_sparklineage.history.queries.gaps import gaps
+from airflow_provider_sparklineage.history.queries.patterns.inverse import InverseRelation
 from airflow_provider_sparklineage.history.queries.patterns.observed import learned_of, patterns
-from airflow_provider_sparklineage.history.queries.patterns.rules import InverseRelation
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.exceptions import HistoryError
 from tests.unit.history.queries.answers import START, Answers

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from airflow_provider_sparklineage.history import bounds
 from airflow_provider_sparklineage.history.queries.stale import plan_of, stale
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from tests.unit.history.queries.asked import named, text
@@ -144,3 +145,17 @@ def test_after_the_plan_nothing_is_stale(history):
         task("report", 14, read(name="revenue"), write(name="report"), run_id="report 2"),
     ]
     assert found(history, LOAD, MAKE, REPORT, AGAIN, *again) == []
+
+
+def test_reads_and_writes_of_other_dimensions_are_no_product_of_their_cells(history):
+    cells = range(1_000)
+    days = [write(f"dt={n}") for n in cells]
+    read_days = [read(f"dt={n}") for n in cells]
+    regions = [write(f"region={n}", mode="append") for n in cells]
+    readers = [task(f"make {n}", n + 2, *read_days, write(name=f"of-{n}")) for n in range(20)]
+    asked = history(task("load", 0, *days), *readers, task("again", 40, *regions))
+    with bounds.within(bounds.Bound.of(10, "It took 25 s when each cell met each other.")):
+        versions = stale(asked)
+        bounds.check()
+    assert len(versions) == 20
+    assert {text(one.cause.partition) for one in versions} == {"region=0"}
