@@ -9,6 +9,7 @@ import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import patch
 
 import jsonschema
 import pytest
@@ -17,6 +18,7 @@ from airflow_provider_sparklineage import cli
 from airflow_provider_sparklineage.cli.history import store as reading
 from airflow_provider_sparklineage.cli.schemas import answer_schema
 from airflow_provider_sparklineage.history import incoming
+from airflow_provider_sparklineage.history.bounds import Bound
 from airflow_provider_sparklineage.history.engines import building
 from airflow_provider_sparklineage.history.store import Store
 from tests.unit.history.worlds import add_facts, at, event, lines, write
@@ -356,6 +358,17 @@ def test_gaps_of_runs_that_wrote_an_unknown_part_are_not_judged(run, tmp_path):
         "The partitions follow from no date.",
         "1 run wrote an unknown part of it.",
     ]
+
+
+def test_an_answer_that_takes_too_long_is_given_up_with_what_to_do(run, store):
+    done = run("stale", "--store", store, "--seconds", "1")
+    assert done.code == 0
+    begun = Bound.of
+    with patch.object(Bound, "of", lambda _, fix: begun(0, fix)):
+        done = run("stale", "--store", store)
+    assert done.code == 2
+    assert "longer than 0 s, and was given up. Ask for one dataset, partition or column" in done.err
+    assert "--seconds N" in done.err
 
 
 # --- for people -----------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from fastapi.testclient import TestClient
 
 from airflow_provider_sparklineage.history import merging_process
 from airflow_provider_sparklineage.history.merging_process import Keeper
-from airflow_provider_sparklineage.model.exceptions import HistoryError
+from airflow_provider_sparklineage.model.exceptions import HistoryError, LimitError
 from airflow_provider_sparklineage.plugins import app as served
 from airflow_provider_sparklineage.plugins.history.permissions import Visibility
 
@@ -111,6 +111,26 @@ def test_partitions_and_plan_of_what_may_be_seen(ask):
     assert ask("partitions", **ORDERS).json()["partitions"]["names"] == []
     assert [c["message"] for c in ask("changes", **ORDERS).json()["changes"]] == ["shop.task"]
     assert ask("plan", **ORDERS).json()["refresh"] == {"steps": [], "by_hand": [], "hidden": 1}
+
+
+@pytest.mark.parametrize("what", QUESTIONS)
+def test_a_question_that_takes_too_long_is_answered_with_what_to_do(app, ask, what):
+    class Slow(History):
+        def rows(self, sql, parameters=None):
+            if "list_contains($ids" in sql or "JOIN runs" in sql:
+                return super().rows(sql, parameters)
+            return self.trace()
+
+        def trace(self, *_):
+            problem = "The answer took longer than 30 s."
+            raise LimitError(problem, "Ask for less.")
+
+        stale = plan = drift = trace
+
+    app.dependency_overrides[served._history] = Slow
+    answer = ask(what, 503, **ORDERS)
+    assert answer.json() == {"detail": "The answer took longer than 30 s. Ask for less."}
+    assert answer.headers["Cache-Control"] == "no-store"
 
 
 def test_a_partition_that_is_not_there_is_not_answered_with_those_that_are(ask):

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import threading
+from contextlib import closing
 from typing import NamedTuple
 
 import pytest
 
+from airflow_provider_sparklineage.history import bounds
+from airflow_provider_sparklineage.history.store import Store
+from airflow_provider_sparklineage.model.datasets import DatasetName
+from airflow_provider_sparklineage.model.exceptions import LimitError
 from airflow_provider_sparklineage.plugins.history import opened
-from airflow_provider_sparklineage.plugins.history.opened import AnswerCache
+from airflow_provider_sparklineage.plugins.history.opened import AnswerCache, OpenedHistory
+from tests.unit.history.test_bounds import SLOW
+from tests.unit.history.worlds import add_facts, at, event, lines, write
 
 
 class State(NamedTuple):
@@ -63,3 +70,28 @@ def test_each_state_of_a_store_is_known_by_itself():
     assert before.answer("stale", lambda: "before") == "before"
     assert after.answer("stale", lambda: "after") == "after"
     assert opened.cache_of(State("/store", "1")) is before
+
+
+def test_no_request_waits_for_others_beyond_its_own_time():
+    known, is_free = AnswerCache(), threading.Event()
+    working = threading.Thread(target=known.answer, args=("slow", is_free.wait))
+    working.start()
+    with (
+        pytest.raises(LimitError, match=r"longer than 0\.1 s"),
+        bounds.within(bounds.Bound.of(0.1, "")),
+    ):
+        known.answer("quick", lambda: "found")
+    is_free.set()
+    working.join()
+    assert known.answer("quick", lambda: "found") == "found"
+
+
+def test_a_request_ends_in_time_and_the_next_is_answered(tmp_path, monkeypatch):
+    add_facts(Store(str(tmp_path)), lines([event("load", at(1), write("dt=1"))]))
+    monkeypatch.setattr(opened, "SECONDS", 0.2)
+    with closing(OpenedHistory(str(tmp_path))) as history, pytest.raises(LimitError):
+        history.rows(SLOW)
+    monkeypatch.setattr(opened, "SECONDS", 30)
+    with closing(OpenedHistory(str(tmp_path))) as history:
+        assert history.rows("SELECT run_id FROM runs") == [{"run_id": "load"}]
+        assert history.stale(DatasetName("ns", "orders")) == []
