@@ -276,7 +276,7 @@ _QUESTIONS = (
         "gaps",
         "List partitions that runs of the DAG should have written, and none did",
         "history.questions:answer_gaps",
-        (_DATASET, _UNJUDGED, *_QUESTION, _IF_ANY),
+        (_DATASET, _ALL, _UNJUDGED, *_QUESTION, _IF_ANY),
     ),
     Command(
         "drift",

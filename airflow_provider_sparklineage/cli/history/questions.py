@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -25,6 +25,7 @@ from airflow_provider_sparklineage.history.queries.patterns import observed
 from airflow_provider_sparklineage.history.queries.stale import plan_of, stale
 from airflow_provider_sparklineage.history.queries.trace import trace
 from airflow_provider_sparklineage.history.queries.unjudged import of_stale, of_trace
+from airflow_provider_sparklineage.history.queries.walk import size_of
 from airflow_provider_sparklineage.model.texts import some
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from typing import IO
 
     from airflow_provider_sparklineage.history.queries.answers import Plan, Unjudged
+    from airflow_provider_sparklineage.history.queries.walk import Size
 
 
 def time_of(text: str | None) -> datetime | None:
@@ -99,21 +101,53 @@ def answer_gaps(args: argparse.Namespace) -> int:
         dataset = dataset_of(history, args.dataset)
         answer = completeness(history, dataset)
         empty = _COMPLETE if is_expected(history, dataset) else _UNPARTITIONED
-    return _listed(args, answer.gaps, _gap_columns, empty, answer.unjudged)
+    rows: list[tables.Document] = msgspec.to_builtins(answer.gaps)
+
+    def for_people() -> None:
+        if rows:
+            print_gaps(rows, sys.stdout, is_all=args.all)
+        else:
+            show.console(sys.stdout).print(empty)
+
+    _print_lines(args, rows, for_people, answer.unjudged)
+    return 1 if rows and args.strict else 0
 
 
 _COMPLETE = "No partition is missing, as far as runs are known."
 _UNPARTITIONED = "No run is known that wrote partitions of it, so that none can be expected."
 
 
-def _gap_columns(_: Sequence[tables.Document]) -> Sequence[tables.Column]:
-    return (
-        tables.Column("partition", lambda row: tables.partition_text(row["partition"]), "cyan"),
+def print_gaps(rows: Sequence[tables.Document], file: IO[str], *, is_all: bool = False) -> None:
+    """Print gaps: many of them in a line for each DAG run, or for each reason if that is many, too.
+
+    :param is_all: whether each gap has a line of its own, however many there are
+    """
+
+    def of_task(row: tables.Document) -> tuple[Any, ...]:
+        return row["namespace"], row["job"], row["reason"]
+
+    def of_run(row: tables.Document) -> tuple[Any, ...]:
+        return *of_task(row), row["dag_run_id"], row["logical_date"]
+
+    lines = tables.grouped(rows, of_run, is_all=is_all)
+    if len(lines) > tables.MOST_LINES:
+        lines = tables.grouped(rows, of_task, is_all=is_all)
+    columns = (
+        tables.Column("partition", tables.partitions_text, "cyan"),
         tables.Column("DAG", lambda row: row["dag_id"] or ""),
-        tables.Column("DAG run", lambda row: row["dag_run_id"] or ""),
-        tables.Column("logical date (UTC)", lambda row: tables.time_text(row["logical_date"])),
+        tables.Column("DAG run", _dag_runs_text),
+        tables.Column("logical date (UTC)", lambda row: tables.times_text(row, _logical_date)),
         tables.Column("why", lambda row: row["reason"].replace("_", " ")),
     )
+    tables.print_table(columns, lines, file, of=len(rows))
+
+
+def _dag_runs_text(row: tables.Document) -> str:
+    return tables.ends_text(one["dag_run_id"] or "" for one in tables.rows_of(row))
+
+
+def _logical_date(row: tables.Document) -> str:
+    return tables.time_text(row["logical_date"])
 
 
 def answer_drift(args: argparse.Namespace) -> int:
@@ -245,11 +279,12 @@ def answer_impact(args: argparse.Namespace) -> int:
         answer = impact(
             history, dataset, args.partition, args.column, as_of, args.depth, progress=reached
         )
+        size = size_of(history, answer.hops)
     hops = msgspec.to_builtins(answer.hops)
 
     def for_people() -> None:
         empty = "Nothing is known that was made of it."
-        tables.print_hops(hops, sys.stdout, empty=empty, is_all=args.all, has_plan=True)
+        tables.print_hops(hops, sys.stdout, empty=empty, is_all=args.all, has_plan=True, size=size)
 
     return _print_answer(args, hops, for_people, answer.plan, answer.unjudged)
 
@@ -266,10 +301,11 @@ def answer_stale(args: argparse.Namespace) -> int:
         versions = stale(history, dataset, reached, ignored)
         plan = plan_of(history, versions)
         unjudged = of_stale(history, dataset)
+        size = size_of(history, versions)
     rows = msgspec.to_builtins(versions)
 
     def for_people() -> None:
-        print_stale(rows, sys.stdout, is_all=args.all)
+        print_stale(rows, sys.stdout, is_all=args.all, size=size)
 
     code = _print_answer(args, rows, for_people, plan, unjudged)
     return 1 if args.strict and rows and not args.clear else code
@@ -311,11 +347,18 @@ def _print_answer(
     return clear(plan, runs, yes=args.yes)
 
 
-def print_stale(rows: Sequence[tables.Document], file: IO[str], *, is_all: bool = False) -> None:
+def print_stale(
+    rows: Sequence[tables.Document],
+    file: IO[str],
+    *,
+    is_all: bool = False,
+    size: Size | None = None,
+) -> None:
     """Print stale versions, each with the change that made it stale.
 
     :param is_all: whether each version has a line of its own, however many there are; if not,
         versions of a dataset with the same job, cause and note share a line
+    :param size: how large they are, if it is to be printed
     """
     out = show.console(file)
     if not rows:
@@ -324,18 +367,22 @@ def print_stale(rows: Sequence[tables.Document], file: IO[str], *, is_all: bool 
     name = tables.labels([*rows, *(row["cause"] for row in rows)], "dataset")
 
     def since(row: tables.Document) -> str:
-        return tables.cause_text(row, name(row["cause"]["dataset"]))
+        return tables.causes_text(row, name(row["cause"]["dataset"]))
 
-    def common(row: tables.Document) -> tuple[str, ...]:
-        return (
-            name(row["dataset"]),
-            tables.job_text(row["run"]),
-            since(row),
-            tables.certainty_text(row),
-        )
+    def version(row: tables.Document) -> tuple[Any, ...]:
+        return name(row["dataset"]), tables.job_text(row["run"]), tables.certainty_text(row)
+
+    def of_cause(row: tables.Document) -> tuple[Any, ...]:
+        return *version(row), since(row)
+
+    def of_source(row: tables.Document) -> tuple[Any, ...]:
+        cause = row["cause"]
+        return *version(row), row["is_direct"], name(cause["dataset"]), tables.how_changed(cause)
 
     # The plan below has a line for each run.
-    lines = tables.grouped(rows, common, is_all=is_all, most=0)
+    lines = tables.grouped(rows, of_cause, is_all=is_all, most=0)
+    if len(lines) > tables.MOST_LINES:
+        lines = tables.grouped(rows, of_source, is_all=is_all)
     columns = (
         tables.Column("dataset", lambda row: name(row["dataset"]), "cyan"),
         tables.Column("partition", tables.partitions_text),
@@ -343,4 +390,6 @@ def print_stale(rows: Sequence[tables.Document], file: IO[str], *, is_all: bool 
         tables.Column("note", tables.certainty_text, "yellow"),
     )
     tables.print_table(columns, lines, file, of=len(rows))
+    if size:
+        tables.print_size(size, file)
     out.print()

@@ -9,6 +9,7 @@ the order in which they have to run again.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping, Sequence
 
     from airflow_provider_sparklineage.history.queries.answers import Plan, Unjudged
+    from airflow_provider_sparklineage.history.queries.walk import Size
 
 
 Document = dict[str, Any]
@@ -78,7 +80,8 @@ def print_table(
     if len(documents) > len(shown):
         out.print(f"… and {len(documents) - len(shown):,} more; --json prints all.")
     if of not in (None, len(documents)):
-        out.print(f"{of:,} in {len(documents):,} lines; --all has a line for each.")
+        lines = "1 line" if len(documents) == 1 else f"{len(documents):,} lines"
+        out.print(f"{of:,} in {lines}; --all has a line for each.")
 
 
 def labels(documents: Iterable[Document], *keys: str) -> Callable[[Document | None], str]:
@@ -152,6 +155,24 @@ def certainty_text(document: Document) -> str:
     return ": ".join(filter(None, (assumed, document.get("note"))))
 
 
+def print_size(size: Size, file: IO[str]) -> None:
+    """Print how large versions are; nothing if the store has no sizes of them."""
+    numbers = [f"{size.rows:,} rows"] if size.rows else []
+    numbers += [_bytes_text(size.bytes)] if size.bytes else []
+    if numbers:
+        is_all = size.known >= size.versions
+        of = "They have" if is_all else f"{size.known:,} of {size.versions:,} have a known size:"
+        show.console(file).print(f"{of} {', '.join(numbers)}.")
+
+
+def _bytes_text(count: int) -> str:
+    """Give a number of bytes in the largest decimal unit of which there is at least one."""
+    for unit, size in (("TB", 10**12), ("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if count >= size:
+            return f"{count / size:.3g} {unit}"
+    return f"{count} bytes"
+
+
 def print_unjudged(unjudged: Sequence[Unjudged], file: IO[str], *, empty: str = "") -> None:
     """Print what an answer cannot judge, a sentence each.
 
@@ -202,9 +223,19 @@ def rows_of(row: Document) -> Sequence[Document]:
 
 
 def ends_text(texts: Iterable[str]) -> str:
-    """Give the text if all are equal; else the number of texts, with the first and the last."""
-    first, *others = sorted(set(texts))
+    """Give the text if all are equal; else the number of texts, with the first and the last.
+
+    Numbers in texts are sorted as numbers: hour 9 comes before hour 10.
+    """
+    first, *others = sorted(set(texts), key=_with_equal_digits)
     return f"{1 + len(others):,}: {first} … {others[-1]}" if others else first
+
+
+_DIGITS = re.compile("[0-9]+")
+
+
+def _with_equal_digits(text: str) -> str:
+    return _DIGITS.sub(lambda digits: digits[0].zfill(18), text)
 
 
 def times_text(row: Document, text: Callable[[Document], str]) -> str:
@@ -235,6 +266,7 @@ def print_hops(
     empty: str,
     is_all: bool = False,
     has_plan: bool = False,
+    size: Size | None = None,
 ) -> None:
     """Print hops (:class:`.answers.Hop`), or a sentence if there are no hops.
 
@@ -244,6 +276,7 @@ def print_hops(
     :param empty: the sentence for no hops; if it is empty, none
     :param is_all: whether each hop has a line, however many hops there are
     :param has_plan: whether a plan follows; if so, the plan shows the runs, and the hops do not
+    :param size: how large they are, if it is to be printed
     """
     out = show.console(file)
     if not hops:
@@ -269,6 +302,8 @@ def print_hops(
         Column("note", _hop_note, "yellow"),
     )
     print_table(columns, lines, file, of=len(hops))
+    if size:
+        print_size(size, file)
     out.print()
 
 
@@ -327,22 +362,28 @@ _CHANGES = {"overwrite": "was rewritten", "append": "was added to", "create": "w
 _CHANGES |= {"drop": "was dropped", "truncate": "was emptied", "removed": "was removed"}
 
 
+def how_changed(cause: Document) -> str:
+    """Describe the change that is a cause, without its time."""
+    return "was written" if cause["is_first"] else _CHANGES.get(cause["how"], "was written")
+
+
 def change_text(cause: Document) -> str:
     """Describe the change that is a cause, with the time of the change."""
-    how = "was written" if cause["is_first"] else _CHANGES.get(cause["how"], "was written")
-    return f"{how} {time_text(cause['at'])}"
+    return f"{how_changed(cause)} {time_text(cause['at'])}"
 
 
-def cause_text(row: Document, dataset: str) -> str:
+def causes_text(row: Document, dataset: str) -> str:
     """Describe the change that made a version stale, with the time of the change.
 
     If the version is stale because one of its inputs is stale, the text begins with that fact.
 
-    :param row: a stale version
-    :param dataset: name of the cause's dataset
+    :param row: a stale version, or a group of versions that have changes of one kind as causes
+    :param dataset: name of the causes' dataset
     """
-    cause = row["cause"]
-    what = f"{dataset} {partition_text(cause['partition'])} {change_text(cause)}"
+    causes = [one["cause"] for one in rows_of(row)]
+    parts = ends_text(partition_text(cause["partition"]) for cause in causes)
+    times = sorted({time_text(cause["at"]) for cause in causes})
+    what = f"{dataset} {parts} {how_changed(row['cause'])} {span_text(times[0], times[-1])}"
     return what if row["is_direct"] else f"{INDIRECTLY}: {what}"
 
 
@@ -415,15 +456,24 @@ _Names = Callable[[Document | None], str]
 
 
 def _reasons_text(row: Document, name: _Names) -> str:
-    texts = list(dict.fromkeys(_reason_text(reason, name) for reason in row["reasons"]))
+    reasons = grouped(row["reasons"], _reason_group, is_all=False, most=0)
+    texts = list(dict.fromkeys(_reason_text(reason, name) for reason in reasons))
     more = len(texts) - _MAX_REASONS
     return "; ".join(texts[:_MAX_REASONS]) + (f"; and {more} more" if more > 0 else "")
+
+
+def _reason_group(reason: Document) -> tuple[Any, ...]:
+    """Give a key that reasons share if they differ only in the partition that was read."""
+    dataset, cause = reason["dataset"], reason["cause"]
+    change = cause and change_text(cause)
+    how = (reason["is_direct"], tuple(reason["columns"]), change)
+    return dataset["namespace"], dataset["name"], reason["partition"] is None, *how
 
 
 def _reason_text(reason: Document, name: _Names) -> str:
     what = name(reason["dataset"])
     if reason["partition"] is not None:
-        what += f" {partition_text(reason['partition'])}"
+        what += f" {partitions_text(reason)}"
     if cause := reason["cause"]:
         if not reason["is_direct"]:
             return f"{INDIRECTLY}: {what} {change_text(cause)}"

@@ -186,6 +186,50 @@ def hops(history: sql.Rows, visited: Mapping[Node, Visit]) -> list[answers.Hop]:
     ]
 
 
+class Size(NamedTuple):
+    """How large some versions are, as far as the store has their sizes.
+
+    :param versions: number of the versions, each partition of a run once
+    :param known: number of those of which the store has rows or bytes
+    :param rows: their rows; 0 if it has none
+    :param bytes: their bytes; 0 if it has none
+    """
+
+    versions: int
+    known: int
+    rows: int
+    bytes: int
+
+
+_WRITTEN = ("run_id", "at", "namespace", "name")
+# A size is that of the only write of a dataset by a run, so that it needs no partition.
+_SIZE = f"""
+WITH f AS ({sql.table_of(*_WRITTEN)})
+SELECT count(*) AS known, CAST(COALESCE(sum(a.row_count), 0) AS BIGINT) AS row_count,
+    CAST(COALESCE(sum(a.byte_count), 0) AS BIGINT) AS byte_count
+FROM accesses AS a SEMI JOIN f ON f.at = a.accessed_at AND f.run_id = a.run_id
+    AND f.namespace = a.namespace AND f.name = a.name
+WHERE a.side = 'write' AND (a.row_count IS NOT NULL OR a.byte_count IS NOT NULL)
+"""
+
+
+def size_of(history: sql.Rows, versions: Iterable[answers.Hop | answers.Stale]) -> Size:
+    """Look up how large versions are.
+
+    :param history: an opened store of the history
+    """
+    distinct, written = set(), set()
+    for one in versions:
+        if one.run:
+            run_id, name = one.run.run_id, (one.dataset.namespace, one.dataset.name)
+            distinct.add((run_id, *name, tuple((one.partition or {}).items())))
+            written.add((run_id, answers.of_tables(one.run.ended), *name))
+    if not written:
+        return Size(0, 0, 0, 0)
+    [row] = history.rows(_SIZE, sql.lists(_WRITTEN, written))
+    return Size(len(distinct), row["known"], row["row_count"], row["byte_count"])
+
+
 def _note(node: Node, one: Visit) -> str | None:
     if node.run_id is None:
         return UNKNOWN_WRITER

@@ -10,6 +10,8 @@ import pytest
 
 from airflow_provider_sparklineage.cli.history import questions, tables
 from airflow_provider_sparklineage.cli.history.tables import print_hops
+from airflow_provider_sparklineage.history.queries.answers import Dataset, Plan, Reason, Step
+from airflow_provider_sparklineage.history.queries.walk import Size
 from airflow_provider_sparklineage.model.exceptions import UnusableInputError
 
 
@@ -163,3 +165,97 @@ def test_a_time_is_in_utc_if_it_has_no_offset(text, time):
 def test_what_is_no_time_is_named_with_an_example():
     with pytest.raises(UnusableInputError, match=r"--as-of yesterday is no time. Write it as 2024"):
         questions.time_of("yesterday")
+
+
+# --- stale and gaps: few lines for many partitions ------------------------------------------------
+
+
+def stale(day, source="/lake/orders", at="2024-11-01T00:00:00Z", partition=None):
+    cause = {"dataset": {"namespace": "file", "name": source}, "how": "overwrite", "at": at}
+    cause |= {"partition": {"dt": partition or "2024-10-01"}, "is_first": False}
+    return {**days(31)[day - 1], "is_direct": True, "cause": cause}
+
+
+def lines_of(printing, *rows, **settings):
+    file = io.StringIO()
+    printing(rows, file, **settings)
+    return [" ".join(line.split()) for line in file.getvalue().splitlines()]
+
+
+def test_stale_partitions_of_one_cause_are_one_line():
+    [_, line, *_] = lines_of(questions.print_stale, *(stale(day) for day in range(1, 4)))
+    assert line == (
+        "orders 3: dt=2024-10-01 … dt=2024-10-03 "
+        "orders dt=2024-10-01 was rewritten 2024-11-01 00:00:00"
+    )
+
+
+def test_many_causes_in_one_dataset_are_one_line():
+    rows = [
+        stale(day, at=f"2024-11-{day:02}T00:00:00Z", partition=f"2024-10-{day:02}")
+        for day in range(1, 31)
+    ]
+    [_, line, count, *_] = lines_of(questions.print_stale, *rows)
+    assert line == (
+        "orders 30: dt=2024-10-01 … dt=2024-10-30 orders 30: dt=2024-10-01 … dt=2024-10-30 "
+        "was rewritten 2024-11-01 00:00:00 … 2024-11-30 00:00:00"
+    )
+    assert count == "30 in 1 line; --all has a line for each."
+    assert len(lines_of(questions.print_stale, *rows, is_all=True)) == 1 + 30 + 1
+
+
+def gap(day, region):
+    return {
+        "partition": {"dt": f"2024-10-{day}", "region": region},
+        "namespace": "airflow",
+        "job": "shop.load",
+        "dag_id": "shop",
+        "dag_run_id": f"day-{day}",
+        "logical_date": f"2024-10-{day:02}T00:00:00Z",
+        "reason": "no_run",
+    }
+
+
+@pytest.mark.parametrize(
+    ("days", "first", "count"),
+    [
+        (range(8, 10), "dt=2024-10-8/region=r0 shop day-8", 20),
+        (range(8, 11), "10: dt=2024-10-8/region=r0 … dt=2024-10-8/region=r9 shop day-8", 3),
+        (range(8, 31), "230: dt=2024-10-8/region=r0 … dt=2024-10-30/region=r9 shop 23: day-8 …", 1),
+    ],
+    ids=["few: each", "more: by DAG run", "many: by reason"],
+)
+def test_gaps_are_as_many_lines_as_people_read(days, first, count):
+    rows = [gap(day, f"r{n}") for day in days for n in range(10)]
+    [_, *lines] = lines_of(questions.print_gaps, *rows)
+    assert lines[0].startswith(first)
+    assert sum("no run" in line for line in lines) == count
+    every = lines_of(questions.print_gaps, *rows, is_all=True)
+    assert sum("no run" in line for line in every) == len(rows)
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [
+        (Size(3, 3, 1_234, 5_600), "They have 1,234 rows, 5.6 kB.\n"),
+        (Size(3, 2, 0, 7_000_000), "2 of 3 have a known size: 7 MB.\n"),
+        (Size(3, 1, 5, 0), "1 of 3 have a known size: 5 rows.\n"),
+        (Size(3, 0, 0, 0), ""),
+        (Size(1, 1, 0, 12), "They have 12 bytes.\n"),
+    ],
+)
+def test_sizes_are_printed_as_far_as_they_are_known(size, text):
+    file = io.StringIO()
+    tables.print_size(size, file)
+    assert file.getvalue() == text
+
+
+def test_a_plan_names_what_was_read_of_a_dataset_once():
+    reasons = tuple(
+        Reason(Dataset("file", "/lake/orders"), {"dt": f"2024-10-{n}"}, ("a → b",))
+        for n in range(8, 13)
+    )
+    step = Step("shop", "make", "day", -1, "r", None, 0, reasons)
+    file = io.StringIO()
+    tables.print_plan(Plan((step,)), file)
+    assert "read orders 5: dt=2024-10-8 … dt=2024-10-12 (a → b)" in file.getvalue()

@@ -6,6 +6,7 @@ import pytest
 
 from airflow_provider_sparklineage.history import bounds
 from airflow_provider_sparklineage.history.queries.stale import plan_of, stale
+from airflow_provider_sparklineage.history.queries.walk import Size, size_of
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from tests.unit.history.queries.asked import named, text
 from tests.unit.history.queries.test_impact import LOAD, MAKE, REPORT, task
@@ -159,3 +160,12 @@ def test_reads_and_writes_of_other_dimensions_are_no_product_of_their_cells(hist
         bounds.check()
     assert len(versions) == 20
     assert {text(one.cause.partition) for one in versions} == {"region=0"}
+
+
+def test_stale_versions_have_the_sizes_that_their_writes_state(history):
+    sized = write("dt=1", name="revenue", row_count=7, byte_count=70)
+    make = task("make", 2, read("dt=1"), sized)
+    other = task("other", 3, read("dt=1"), write("dt=2", name="revenue"))
+    asked = history(LOAD, make, other, AGAIN)
+    assert size_of(asked, stale(asked)) == Size(versions=2, known=1, rows=7, bytes=70)
+    assert size_of(asked, []) == Size(0, 0, 0, 0)
