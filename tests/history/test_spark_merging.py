@@ -20,7 +20,7 @@ from tests.history.test_merging import changed, check_layout, of_store
 from tests.spark import submissions
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
-pytest.importorskip("duckdb")
+duckdb = pytest.importorskip("duckdb")
 
 STORES = [
     (["parquet"], (20, 8, 11)),
@@ -31,6 +31,7 @@ STORES = [
 """The engines that build in turns, and the sizes of buckets and pieces, which are tiny."""
 SEEDS = range(len(STORES))
 CHUNKS = 4
+LAKEHOUSE, ICEBERG, TURNS = "lakehouse.history", 1, ("iceberg", "iceberg", "killed", "iceberg")
 
 
 def chunks_of(seed):
@@ -62,6 +63,8 @@ def submit(spark, work, merges, connectors=()):
     options = record_events.conf_options(
         submissions.UNSEEN
         | {"spark.master": "local[2]", "spark.sql.shuffle.partitions": "2"}
+        # To compile code for a few rows takes longer than to run without it.
+        | {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
         | submissions.connector_conf(connectors, work)
     )
     for connector in connectors:
@@ -88,7 +91,17 @@ def work(spark, tmp_path_factory):
                 "chunks": [(engine, str(file)) for engine, file in zip(turns, files, strict=True)],
             }
         )
-    submit(spark, work, merges)
+    connectors = [one for one in submissions.available(spark) if one == "iceberg"]
+    if connectors:
+        files = write(work / "events-iceberg", chunks_of(ICEBERG))
+        merges.append(
+            {
+                "store": LAKEHOUSE,
+                "sizes": (),
+                "chunks": [(one, str(file)) for one, file in zip(TURNS, files, strict=True)],
+            }
+        )
+    submit(spark, work, merges, connectors)
     return work
 
 
@@ -109,3 +122,31 @@ def test_merging_on_spark_gives_the_tables_of_one_build(seed, work, tmp_path):
     assert store.manifest.rows == whole.manifest.rows
     assert {table.name for table in TABLES} == set(store.manifest.layout.pieces)
     check_layout(store)
+
+
+# --- Iceberg --------------------------------------------------------------------------------------
+
+
+def test_tables_of_iceberg_have_the_rows_of_one_build_also_after_one_that_was_killed(
+    spark, work, tmp_path
+):
+    submissions.require(spark, "iceberg")
+    whole = Store(str(tmp_path / "whole"))
+    build(whole, [source_of(str(file)) for file in sorted((work / "events-iceberg").iterdir())])
+    for name, rows in of_store(whole).items():
+        files = [str(file) for file in (work / "lakehouse" / name).glob("*.parquet")]
+        found = duckdb.read_parquet(files)
+        names = [column[0] for column in found.description]
+        found = [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+        assert named(found) == named(rows), name
+
+
+def test_tables_of_iceberg_name_one_build_unless_it_was_killed(spark, work):
+    submissions.require(spark, "iceberg")
+    first, second, killed, last = json.loads((work / "named.json").read_text())
+    for one in (first, second, last):
+        assert len({*one.values()} - {None}) == 1
+        assert all(one.values())
+    assert first["runs"] != second["runs"]
+    assert len({*killed.values()}) == 2
+    assert killed["facts"] == killed["runs"] != killed["changes"]
