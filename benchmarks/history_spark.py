@@ -1,5 +1,7 @@
 """What it costs to build the history on Spark: a million events, in two cores, and how that grows.
 
+And what it costs to merge events into a history that is there.
+
 By the clock, with the start of the session in it, as somebody waits for it; each build in an
 application of its own. Events are those of :mod:`.history_events`, 12.5 KB on average.
 """
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 SIZES = (30_000, 100_000, 300_000, 1_000_000)
+MERGED_INTO = SIZES[1]
+MERGES = (1, 20_000)
 MEMORY = "6g"
 CONF = {
     "spark.master": "local[2]",
@@ -42,8 +46,23 @@ def measured() -> Iterator[Result]:
             store = Path(name, f"store-{size}")
             seconds.append(_seconds(Path(name), store, size))
             yield _built(size, seconds[-1], store)
+            if size == MERGED_INTO:
+                yield from merged(Path(name), store, size)
         growth = Growth(SIZES, tuple(seconds))
         yield Result("its growth with the events (exponent)", growth.exponent, 1.1, str(growth))
+
+
+def merged(folder: Path, store: Path, size: int) -> Iterator[Result]:
+    """Merge events into a history of so many events."""
+    for count in MERGES:
+        before = Store.open(str(store)).manifest
+        seconds = _seconds(folder, store, count, size)
+        after = Store.open(str(store)).manifest
+        assert after.rows["events"] == before.rows["events"] + count
+        details = f"{before.rows['accesses']:,} accesses in {len(before.files())} files, of which "
+        details += f"{len(after.files() - before.files())} were written anew"
+        yield Result(f"merge {count:,} into {size:,} events", seconds, None, details, " s")
+        size += count
 
 
 def _built(size: int, seconds: float, store: Path) -> Result:
@@ -54,9 +73,9 @@ def _built(size: int, seconds: float, store: Path) -> Result:
     return Result(f"build from {size:,} events on local[2]", seconds, None, details, " s")
 
 
-def _seconds(folder: Path, store: Path, size: int) -> float:
+def _seconds(folder: Path, store: Path, size: int, first: int = 0) -> float:
     file = folder / "events.ndjson"
-    history_events.write(file, size)
+    history_events.write(file, size, first)
     options = [part for key, value in CONF.items() for part in ("--conf", f"{key}={value}")]
     options += ["--conf", f"spark.local.dir={folder}"]
     command = ["spark-submit", *options, str(BUILD_HISTORY), file.as_uri(), "--store", str(store)]

@@ -16,12 +16,14 @@ from pyspark.sql import SparkSession
 
 from airflow_provider_sparklineage.history.engines.building import build
 from airflow_provider_sparklineage.history.engines.layouts import Sizes
+from airflow_provider_sparklineage.history.engines.spark import files
 from airflow_provider_sparklineage.history.engines.spark.iceberg import Iceberg
 from airflow_provider_sparklineage.history.sources import source_of
 from airflow_provider_sparklineage.history.spark_jobs.build_history import built
 from airflow_provider_sparklineage.history.store import Store
 from airflow_provider_sparklineage.history.tables import CHANGES, FACTS, TABLES
 
+files.MAX_PARTS = 2  # so that parts of the facts are joined, too
 work = Path(sys.argv[1])
 session = SparkSession.builder.getOrCreate()
 
@@ -41,9 +43,9 @@ def killed(session, file, store):
 
 def builds_of(store):
     """Give the builds that tables name."""
-    tables = {}
+    tables, fresh = {}, session.newSession()  # as a session remembers tables for a while
     for table in (FACTS, *TABLES):
-        found = session.sql(f"SHOW TBLPROPERTIES {store}.`{table.name}`").collect()
+        found = fresh.sql(f"SHOW TBLPROPERTIES {store}.`{table.name}`").collect()
         tables[table.name] = dict(found).get("sparklineage.build")
     return tables
 
@@ -62,7 +64,7 @@ for one in json.loads((work / "merges.json").read_text()):
             named.append(builds_of(one["store"]))
     if engine == "iceberg":
         for table in TABLES:
-            rows = session.table(f"{one['store']}.`{table.name}`")
+            rows = session.newSession().table(f"{one['store']}.`{table.name}`")
             rows.coalesce(1).write.parquet(str(work / "lakehouse" / table.name))
 (work / "named.json").write_text(json.dumps(named))
 session.stop()

@@ -28,7 +28,7 @@ from airflow_provider_sparklineage.history.engines.duckdb import (
     literal,
     scan_of,
 )
-from airflow_provider_sparklineage.history.engines.layouts import Sizes
+from airflow_provider_sparklineage.history.engines.layouts import MAX_PARTS, Sizes, smallest
 from airflow_provider_sparklineage.history.engines.merging import ChangedFacts, merge
 from airflow_provider_sparklineage.history.engines.pieces import make
 from airflow_provider_sparklineage.history.sources import Delivered, Reading, Source
@@ -214,13 +214,6 @@ def _json_lines(file: Path, lines: list[bytes], columns: Sequence[Column]) -> st
 
 
 _MEMORY = "500MB"  # DuckDB's limit; with Python and uncounted memory, a process stays below 1 GB
-
-MAX_PARTS = 32
-"""Number of parts of facts at which the next build writes several parts into one.
-
-Each build adds a part and looks for events and runs in the files of all parts; from an object
-store, the number of files decides how long that takes.
-"""
 
 MAX_DELIVERED = 20_000
 """The most events delivered by tasks that one build merges, so that a build far behind publishes
@@ -408,22 +401,12 @@ def _outdated(
 def _smallest(
     connection: duckdb.DuckDBPyConnection, building: Building, new: Sequence[Path]
 ) -> set[str]:
-    """Give the parts to write again: each has at most twice as many facts as all smaller ones.
-
-    So a fact is written again only if it comes into a part that is half as large again, at least.
-    """
+    """Give the parts to write again (:func:`.layouts.smallest`)."""
     sizes = {
         part: count_of(connection, scan_of(building.store.local(files)))
         for part, files in building.before.facts.items()
     }
-    smaller = count_of(connection, scan_of(new)) if new else 0
-    joined: set[str] = set()
-    for part in sorted(sizes, key=sizes.__getitem__):
-        if len(joined) > 1 and sizes[part] > 2 * smaller:
-            break
-        joined.add(part)
-        smaller += sizes[part]
-    return joined
+    return {*smallest(sizes, count_of(connection, scan_of(new)) if new else 0)}
 
 
 def _made(

@@ -20,12 +20,38 @@ from airflow_provider_sparklineage.history.tables import VERSION
 from airflow_provider_sparklineage.model.terms import Frozen
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from airflow_provider_sparklineage.history.store import Layout, Manifest
     from airflow_provider_sparklineage.history.tables import Table
 
 FIRST, LAST = "-infinity", "infinity"
 """The start of the first piece of a bucket; and that of a piece whose rows have no time."""
 DATASET = ("namespace", "name")
+
+MAX_PARTS = 32
+"""Number of parts of facts at which the next build writes several parts into one.
+
+Each build adds a part and looks for events and runs in the files of all parts; from an object
+store, the number of files decides how long that takes.
+"""
+
+
+def smallest(sizes: Mapping[str, int], new: int = 0) -> list[str]:
+    """Give the parts to write again: each has at most twice as many facts as all smaller ones.
+
+    So a fact is written again only if it comes into a part that is half as large again, at least.
+
+    :param sizes: number of facts in each part
+    :param new: number of facts that the new part has, besides
+    """
+    joined: list[str] = []
+    for part in sorted(sizes, key=sizes.__getitem__):
+        if len(joined) > 1 and sizes[part] > 2 * new:
+            break
+        joined.append(part)
+        new += sizes[part]
+    return joined
 
 
 class Sizes(Frozen, frozen=True):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from airflow_provider_sparklineage.history.engines.affected import BY_RUN, is_replaced, new_rows
-from airflow_provider_sparklineage.history.engines.layouts import Sizes
+from airflow_provider_sparklineage.history.engines.layouts import MAX_PARTS, Sizes, smallest
 from airflow_provider_sparklineage.history.engines.spark.pieces import (
     PLACE,
     WRITING,
@@ -34,6 +34,10 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.history.store import Building
     from airflow_provider_sparklineage.history.tables import Table
 
+JOINED = "joined"
+"""The folder of facts that several builds have added, below that of the build that joins them."""
+_FACTS = 250_000
+"""About so many facts of several builds are joined into one file."""
 # File systems that have one name in Airflow and another one in Hadoop.
 _SCHEMES = {"s3": "s3a", "local": "file"}
 
@@ -74,11 +78,28 @@ class Parquet:
 
     def add(self, facts: DataFrame) -> None:
         """Add facts to the store as one part: a part is the files that one build wrote."""
-        folder = self._building.facts_folder
+        self._parts[self._building.facts_part] = self._add(facts, self._building.facts_folder)
+
+    def _add(self, facts: DataFrame, folder: str) -> list[str]:
+        """Write facts into a folder of the store; give the names of the files."""
         facts.write.options(**WRITING).parquet(f"{self._root}/{folder}")
         read = self._session.read.schema(facts.schema).parquet(f"{self._root}/{folder}")
-        names = sorted(f"{folder}/{file.rpartition('/')[2]}" for file in read.inputFiles())
-        self._parts[self._building.facts_part] = names
+        return sorted(f"{folder}/{file.rpartition('/')[2]}" for file in read.inputFiles())
+
+    def _join_parts(self) -> None:
+        """Write the smallest parts of the facts again, as one."""
+        from pyspark.sql import functions as f
+
+        files = self.facts().groupBy(f.input_file_name().alias("file")).count().collect()
+        counts = {_end(unquote(row.file)): row["count"] for row in files}
+        sizes = {part: sum(counts.get(_end(name), 0) for name in names)
+                 for part, names in self._parts.items()}  # fmt: skip
+        joined = {part: self._parts.pop(part) for part in smallest(sizes)}
+        many = sum(sizes[part] for part in joined) // _FACTS + 1
+        facts = self.not_forgotten(self._facts(joined)).repartition(many)
+        building = self._building
+        names = self._add(facts, f"{building.facts_folder}/{JOINED}")
+        self._parts[f"{building.facts_part}-{JOINED}"] = names
 
     def added(self) -> DataFrame:
         """Give the facts that this build has added."""
@@ -211,6 +232,8 @@ class Parquet:
         :param skipped: number of texts and files that this build has skipped, by reason
         """
         if rows:
+            if len(self._parts) > MAX_PARTS:
+                self._join_parts()
             pieces = self._layout.pieces.items()
             tables = {name: [one.file for one in files] for name, files in pieces}
             counted = {"events": self.facts().count(), **rows}
