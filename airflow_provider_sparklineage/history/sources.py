@@ -496,6 +496,9 @@ def _new_in_fetched(
         reading.marks[place] = str(mark._replace(size=0, modified=modified))
 
 
+MAX_DELIVERED = 20_000
+"""The most events delivered by tasks that one build merges, so that a build far behind publishes
+something within a minute."""
 _BATCH = 64  # files whose contents are in memory
 
 
@@ -506,7 +509,10 @@ class Delivered:
     """
 
     def __init__(self, store: Store, most: int) -> None:
-        self._files, self._names = store.files, incoming.waiting(store).names[:most]
+        names = incoming.waiting(store).names
+        self._files, self._names = store.files, names[:most]
+        self.more = len(names) - len(self._names)
+        """Number of files that are left to the next build."""
         self._read: list[str] = []
 
     def documents(self, reading: Reading) -> Iterator[Document]:

@@ -8,8 +8,9 @@ import shutil
 
 import pytest
 
+from airflow_provider_sparklineage.history import incoming
 from airflow_provider_sparklineage.history.engines.building import build
-from airflow_provider_sparklineage.history.sources import Reading, source_of
+from airflow_provider_sparklineage.history.sources import Reading, source_of, try_of
 from airflow_provider_sparklineage.history.steps import STEPS
 from airflow_provider_sparklineage.history.store import Store
 from airflow_provider_sparklineage.history.tables import FACTS, TABLES, VERSION
@@ -80,15 +81,26 @@ def more(spark, work, tmp_path_factory):
     more = tmp_path_factory.mktemp("more-histories")
     shutil.copytree(GOLDEN / "spark-4.0", more / "recorded")
     build(Store(str(more / "begun")), [source_of(str(work / AWKWARD))])
+    shutil.copytree(work / "archive", more / "archive")
+    deliver_one(more / "archive", more / "begun")
     builds = [
         (str(more / "of_recorded"), ["recorded"], "parquet"),
-        (str(more / "begun"), [work / "archive"], "parquet"),
+        (str(more / "begun"), ["archive"], "parquet"),
     ]
     connectors = [one for one in submissions.available(spark) if one == "iceberg"]
     for sources in (["archive"], ["archive", AWKWARD]) if connectors else ():
         builds.append((LAKEHOUSE, [work / one for one in sources], "iceberg"))
     build_by_spark(spark, more, builds, connectors)
     return more
+
+
+def deliver_one(archive, store):
+    """Deliver an event of an archive to a store, and take it out of the archive."""
+    file = min(archive.rglob("*.json"))
+    of = try_of(str(file))
+    sender = incoming.Sender(*of[:5], str(file))
+    assert incoming.deliver(store.as_uri(), sender, file.read_bytes(), 5)
+    file.unlink()
 
 
 def built_by_duckdb(folder, sources):
@@ -187,6 +199,7 @@ def test_tables_lie_in_their_order(work):
 def test_each_engine_goes_on_from_what_the_other_has_built(work, more):
     by_both = Store.open(str(more / "begun"))
     by_spark = Store.open(str(work / "worlds"))
+    assert incoming.waiting(by_both).names == []
     assert by_both.manifest.rows == by_spark.manifest.rows
     again = build(by_spark, [source_of(str(work / "archive")), source_of(str(work / AWKWARD))])
     assert again.new == 0

@@ -201,7 +201,7 @@ def build(args: argparse.Namespace) -> int:
         built = building.build(store, sources, progress=reached, keep=args.keep)
     _print_built(args, built, url)
     skipped = bool(built.skipped)
-    while built.delivered >= building.MAX_DELIVERED:
+    while built.waiting and built.delivered:
         with commands.progress("Reading events", None) as reached:
             built = building.build(store, (), progress=reached)
         _print_built(args, built, url)

@@ -31,7 +31,7 @@ from airflow_provider_sparklineage.history.engines.duckdb import (
 from airflow_provider_sparklineage.history.engines.layouts import MAX_PARTS, Sizes, smallest
 from airflow_provider_sparklineage.history.engines.merging import ChangedFacts, merge
 from airflow_provider_sparklineage.history.engines.pieces import make
-from airflow_provider_sparklineage.history.sources import Delivered, Reading, Source
+from airflow_provider_sparklineage.history.sources import MAX_DELIVERED, Delivered, Reading, Source
 from airflow_provider_sparklineage.history.steps import STEPS, Step
 from airflow_provider_sparklineage.history.store import Store
 from airflow_provider_sparklineage.history.tables import FACTS, TEXT, VERSION, Column
@@ -215,10 +215,6 @@ def _json_lines(file: Path, lines: list[bytes], columns: Sequence[Column]) -> st
 
 _MEMORY = "500MB"  # DuckDB's limit; with Python and uncounted memory, a process stays below 1 GB
 
-MAX_DELIVERED = 20_000
-"""The most events delivered by tasks that one build merges, so that a build far behind publishes
-something within a minute."""
-
 UNREADABLE = "unreadable"
 """The key of :attr:`Built.skipped` for lines that DuckDB could not parse as facts."""
 
@@ -230,6 +226,7 @@ class Built(Frozen, frozen=True):
         is a store counts with all its events
     :param new: number of events in the sources that were not in the store
     :param delivered: number of events that tasks had delivered, and that need not wait any more
+    :param waiting: number of those that were too many for this build
     :param skipped: number of texts and files without facts, by reason
     :param rows: number of rows that each table has now; the key ``events`` has the number of facts
     :param seconds: duration of the build
@@ -238,6 +235,7 @@ class Built(Frozen, frozen=True):
     events: int
     new: int
     delivered: int
+    waiting: int
     skipped: Mapping[str, int]
     rows: Mapping[str, int]
     seconds: float
@@ -272,8 +270,8 @@ def build(
             preserve_insertion_order=False,  # which takes memory
         )
         delivered = Delivered(store, MAX_DELIVERED)
-        read = [*(one for one in sources if not isinstance(one, Store)), delivered]
-        lines = reading.lines(read)
+        files_of_events = [one for one in sources if not isinstance(one, Store)]
+        lines = reading.lines([*files_of_events, delivered])
         staged, unreadable = stage(connection, lines, building.scratch, progress)
         # Files that cannot be opened have the same key.
         counts = +reading.skipped + Counter({UNREADABLE: unreadable})
@@ -306,7 +304,8 @@ def build(
         merged = delivered.remove()
     theirs = sum(other.manifest.rows.get("events", 0) for other in others)
     seconds = time.monotonic() - begun
-    return Built(reading.events + theirs, count, merged, skipped, rows, seconds)
+    read = reading.events + theirs
+    return Built(read, count, merged, delivered.more, skipped, rows, seconds)
 
 
 _MOST_FORGOTTEN = 0.25  # share of the events; if more are forgotten, the tables are made anew

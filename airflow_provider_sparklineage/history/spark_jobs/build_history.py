@@ -18,6 +18,7 @@ from airflow_provider_sparklineage.history.engines.spark.files import Parquet
 from airflow_provider_sparklineage.history.engines.spark.iceberg import Iceberg
 from airflow_provider_sparklineage.history.engines.spark.reading import facts
 from airflow_provider_sparklineage.history.engines.spark.sql import session_of
+from airflow_provider_sparklineage.history.sources import MAX_DELIVERED, Delivered
 from airflow_provider_sparklineage.history.store import Store
 from airflow_provider_sparklineage.model.exceptions import SparkLineageError
 
@@ -36,6 +37,8 @@ def built(
 ) -> Counts:
     """Add the events of sources to a store, and merge them into the store's tables.
 
+    The events that tasks have delivered to the store are added, too.
+
     :param store: URL of the store, or the namespace of an Iceberg catalog
     :param format_: ``parquet`` or ``iceberg``
     :param sizes: how the tables of a store are divided among files
@@ -45,9 +48,10 @@ def built(
     if format_ == "iceberg":
         return build(own, facts(own, sources), Iceberg(own, store, uuid.uuid4().hex))
     with Store(store).building() as building:
-        target = Parquet(own, building, sizes)
-        counts = build(own, facts(own, sources), target)
+        target, delivered = Parquet(own, building, sizes), Delivered(building.store, MAX_DELIVERED)
+        counts = build(own, facts(own, sources, delivered), target)
         target.publish(counts.rows, counts.skipped)
+        delivered.remove()
     return counts
 
 

@@ -25,6 +25,7 @@ from airflow_provider_sparklineage.history.sources import (
     LEFT_OUT,
     MAX_BYTES,
     Documents,
+    Reading,
     Skip,
     is_bundle,
     try_of,
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from airflow_provider_sparklineage.history.sources import Delivered
+
 SKIPPED = "skipped"
 """A column of :func:`facts` that the tables lack: the reason if a text has no facts, else null."""
 
@@ -48,11 +51,14 @@ _WHOLE = "*.{json,json.gz}"
 _OPENING = "spark.sql.files.openCostInBytes", "65536"
 
 
-def facts(session: SparkSession, sources: Sequence[str]) -> DataFrame:
+def facts(
+    session: SparkSession, sources: Sequence[str], delivered: Delivered | None = None
+) -> DataFrame:
     """Read the facts of all events in files and folders.
 
     :param session: a session from :func:`session_of`
     :param sources: paths or URLs for Spark
+    :param delivered: events that tasks have delivered to the store; the driver reads them
     :return: rows with the columns of :data:`.tables.FACTS` and :data:`SKIPPED`
     :raise HistoryError: if there is a capture bundle in the sources
     """
@@ -60,8 +66,17 @@ def facts(session: SparkSession, sources: Sequence[str]) -> DataFrame:
     for source in sources:
         _refuse_bundles(session, source)
     parts = [part for source in sources for part in _parts(session, source.rstrip("/"))]
+    if delivered is not None:
+        parts.append(session.sparkContext.parallelize([*_facts_of_delivered(delivered)]))
     schema = f"{spark_schema(FACTS.columns)}, {SKIPPED} STRING"
     return session.read.schema(schema).json(session.sparkContext.union(parts))
+
+
+def _facts_of_delivered(delivered: Delivered) -> Iterator[str]:
+    reading = Reading()
+    for line in reading.lines([delivered]):
+        yield line.text.decode()
+    yield from map(_skipped, reading.skipped.elements())
 
 
 def _refuse_bundles(session: SparkSession, source: str) -> None:
