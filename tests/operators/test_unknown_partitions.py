@@ -23,7 +23,7 @@ from airflow_provider_sparklineage.event.pipeline import event_of
 from airflow_provider_sparklineage.expectations import Kind, Side
 from airflow_provider_sparklineage.history.engines.duckdb import History
 from airflow_provider_sparklineage.history.facts.accesses import accesses, reporter
-from airflow_provider_sparklineage.history.queries.gaps import gaps
+from airflow_provider_sparklineage.history.queries.gaps import completeness, gaps
 from airflow_provider_sparklineage.history.queries.trace import trace
 from airflow_provider_sparklineage.history.store import Store
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset, TaskLineage
@@ -178,6 +178,7 @@ def questions(event, history):
     orders = DatasetName("ns", "orders")
     assert not any(hop.is_certain for hop in trace(history, orders, "dt=1"))
     assert gaps(history, orders) == []
+    assert "unknown_part" in {one.reason for one in completeness(history, orders).unjudged}
 
 
 def freshness(event, history):
@@ -207,7 +208,7 @@ READERS = {
     questions: {
         f"history/queries/{query}.py"
         for query in (
-            *("datasets", "drift", "gaps", "impact", "plan", "sql", "stale", "trace"),
+            *("datasets", "drift", "gaps", "impact", "plan", "sql", "stale", "trace", "unjudged"),
             *("patterns/__init__", "patterns/observed"),
         )
     },
@@ -220,6 +221,7 @@ OTHERS = {
     "history/engines/merging.py": "finds the datasets whose rows are all made again",
     "cli/schemas.py": "prints the schemas of facets",
     "event/stored.py": "passes whole facets on",
+    "history/engines/merging.py": "chooses whose versions are made anew",
     "plugins/page/task.js": "passes on the other runs of the strip",
 }
 
