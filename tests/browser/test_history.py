@@ -47,6 +47,7 @@ def partitions(count, states="fffffsmxnu"):
             "runs": [0] * count,
         },
         "runs": [run(1)],
+        "unjudged": ["1 run wrote an unknown part of it."],
         "causes": {n: cause for n, letter in zip(names, letters, strict=True) if letter == "s"},
     }
 

@@ -144,19 +144,23 @@ def partition_states(
 
     :param is_quick: whether to leave out the search for stale and due partitions, which may take
         seconds
-    :return: a dict with three keys. ``runs``: a list of the runs that wrote partitions last, as far
+    :return: a dict with four keys. ``runs``: a list of the runs that wrote partitions last, as far
         as the user may see them. ``causes``: the causes of stale partitions, by name (see
         :func:`_stale_causes`). ``partitions``: a dict of four columns of equal length, with an item
         for each partition: ``names``; ``states``, a text of one letter for each (see
         :class:`_PartitionState`); ``written``, the times of the last writes in seconds since the
         epoch, None if no write is known; and ``runs``, the indexes of the runs of these writes in
-        the list ``runs``, None for a run that is not in this list or not known
+        the list ``runs``, None for a run that is not in this list or not known. ``unjudged``:
+        sentences on what is not known about partitions that may be missing, if the user may see all
+        jobs that accessed the dataset
     """
     named = dataset._asdict()
     shown = permissions.named_partitions(dataset, history, visibility)
     written = {row["cell"]: row for row in history.rows(_LAST_WRITES, named)}
     known = permissions.runs_by_id({row["run_id"] for row in written.values()}, history)
     stale, gaps = ((), ()) if is_quick else (history.stale(dataset), history.gaps(dataset))
+    # The sentences name partitions, so that a user has to see all jobs of the dataset.
+    unjudged = [] if is_quick or shown.cells is not None else history.unjudged(dataset)
     causes = {cell: one for one in stale if shown.has(cell := cell_of(one["partition"]))}
     # A gap may be seen by the user who may see the job that should have written it.
     due = {
@@ -176,6 +180,11 @@ def partition_states(
         "partitions": _in_lists(sorted(rows, key=lambda row: row.name), visible),
         "runs": list(visible.values()),
         "causes": _stale_causes(causes.values(), visibility, history),
+        "unjudged": [
+            one["text"]
+            for one in unjudged
+            if not one["job"] or visibility.sees({"job": one["job"]})
+        ],
     }
 
 

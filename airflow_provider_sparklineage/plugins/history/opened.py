@@ -23,7 +23,7 @@ from airflow_provider_sparklineage.history.facts import cells
 from airflow_provider_sparklineage.history.facts.cells import cell_of_text
 from airflow_provider_sparklineage.history.queries.answers import Stale
 from airflow_provider_sparklineage.history.queries.drift import drift
-from airflow_provider_sparklineage.history.queries.gaps import gaps
+from airflow_provider_sparklineage.history.queries.gaps import completeness
 from airflow_provider_sparklineage.history.queries.impact import impact
 from airflow_provider_sparklineage.history.queries.stale import plan_of, stale
 from airflow_provider_sparklineage.history.queries.trace import trace
@@ -243,9 +243,16 @@ class OpenedHistory:
         :return: for each partition, the fields of
             :class:`~airflow_provider_sparklineage.history.queries.gaps.Gap`
         """
-        question = ("gaps", dataset)
-        answer = self._cache.answer(question, lambda: _packed(gaps(self._history, dataset)))
-        return _unpacked(answer, list[dict[str, Any]])
+        return self._completeness(dataset)[0]
+
+    @_bounded
+    def unjudged(self, dataset: DatasetName) -> list[dict[str, Any]]:
+        """List what is not known about the gaps of a dataset.
+
+        :return: for each sentence, the fields of
+            :class:`~airflow_provider_sparklineage.history.queries.answers.Unjudged`
+        """
+        return self._completeness(dataset)[1]
 
     @_bounded
     def drift(self, task: str) -> list[dict[str, Any]]:
@@ -257,6 +264,11 @@ class OpenedHistory:
         """
         answer = self._cache.answer(("drift", task), lambda: _packed(drift(self._history, task)))
         return _unpacked(answer, list[dict[str, Any]])
+
+    def _completeness(self, dataset: DatasetName) -> list[list[dict[str, Any]]]:
+        question = ("gaps", dataset)
+        answer = self._cache.answer(question, lambda: _packed(completeness(self._history, dataset)))
+        return _unpacked(answer, list[list[dict[str, Any]]])
 
     def _stale(self, dataset: DatasetName) -> list[Stale]:
         # Whether one dataset is stale depends on all others, so all are worked out at once.

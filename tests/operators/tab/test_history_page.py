@@ -63,6 +63,9 @@ class History:
     def gaps(self, *_):
         return []
 
+    def unjudged(self, *_):
+        return [{"text": "1 run wrote an unknown part of it.", "job": ""}]
+
     def drift(self, task):
         of = {"run": {"run_id": "shop-1"}, "kind": "input_went", "dataset": None, "column": None}
         return [{**of, "message": task}]
@@ -108,7 +111,9 @@ def test_what_may_not_be_seen_is_not_there_and_no_different_from_what_is_not(ask
 
 
 def test_partitions_and_plan_of_what_may_be_seen(ask):
-    assert ask("partitions", **ORDERS).json()["partitions"]["names"] == []
+    answer = ask("partitions", **ORDERS).json()
+    assert answer["partitions"]["names"] == []
+    assert answer["unjudged"] == []  # partitions that this user may not see may be named
     assert [c["message"] for c in ask("changes", **ORDERS).json()["changes"]] == ["shop.task"]
     assert ask("plan", **ORDERS).json()["refresh"] == {"steps": [], "by_hand": [], "hidden": 1}
 

@@ -96,6 +96,9 @@ class History:
     def gaps(self, *_):
         return self._gaps
 
+    def unjudged(self, *_):
+        return [{"text": "1 run of secret.task has no usual dates.", "job": "secret.task"}]
+
     def drift(self, task):
         return self._drift[task]
 
@@ -287,7 +290,10 @@ def test_writers_and_causes_that_may_not_be_seen_have_no_name(visitor, admin):
     found = answers.partition_states(ORDERS, CALENDAR, visitor)
     assert found["partitions"]["runs"][-1] is None
     assert set(found["causes"]) == {"dt=2024-05-07"}
-    assert set(answers.partition_states(ORDERS, CALENDAR, admin)["causes"]) == {
+    assert found["unjudged"] == []
+    all_of_it = answers.partition_states(ORDERS, CALENDAR, admin)
+    assert all_of_it["unjudged"] == ["1 run of secret.task has no usual dates."]
+    assert set(all_of_it["causes"]) == {
         "dt=2024-05-03",
         "dt=2024-05-07",
     }

@@ -108,6 +108,9 @@ export function DatasetView({ api, place, go, version }: Props) {
               )}
             </div>
           </div>
+          {value.unjudged.map((sentence) => (
+            <p key={sentence} className="facts">Not judged: {shown(sentence)}</p>
+          ))}
         </>
       )}
       <ChangesView api={api} dataset={place} version={version} />

@@ -56,6 +56,7 @@ export interface Partitions {
   };
   runs: Run[];
   causes: Record<string, Cause>;
+  unjudged: string[]; // sentences on what is not known about partitions that may be missing
 }
 
 export interface Hop {
