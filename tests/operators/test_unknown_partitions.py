@@ -218,10 +218,9 @@ READERS = {
     strip_of_other_runs: {"plugins/task_lineage.py"},
 }
 OTHERS = {
-    "history/engines/merging.py": "finds the datasets whose rows are all made again",
+    "history/engines/affected.py": "finds the datasets whose rows are all made again",
     "cli/schemas.py": "prints the schemas of facets",
     "event/stored.py": "passes whole facets on",
-    "history/engines/merging.py": "chooses whose versions are made anew",
     "plugins/page/task.js": "passes on the other runs of the strip",
 }
 
