@@ -136,14 +136,16 @@ WITH ignored AS ({sql.table_of(*_IGNORED)}), shapes AS (
         AND c.valid_from > b.read_at AND c.run_id <> b.reader_run_id AND {sql.vague("c")}
 ), judged AS (
     SELECT m.reader_run_id, m.namespace, m.name, m.cell, m.run_id, m.valid_from, m.mode, r.ended,
-        r.state, bool_or(m.is_certain AND m.valid_from >= r.ended) OVER of_run AS is_certain,
+        r.state,
+        bool_or(m.is_certain AND m.valid_from >= r.ended) OVER (PARTITION BY m.reader_run_id)
+            AS is_certain,
         row_number() OVER (
-            of_run ORDER BY m.valid_from, m.run_id, m.namespace, m.name, m.cell, m.read_cell
+            PARTITION BY m.reader_run_id
+            ORDER BY m.valid_from, m.run_id, m.namespace, m.name, m.cell, m.read_cell
         ) AS place
     FROM missed AS m
     ANTI JOIN ignored AS i ON i.ignored_namespace = m.namespace AND i.ignored_name = m.name
     JOIN runs AS r ON r.run_id = m.reader_run_id AND r.started = m.read_at
-    WINDOW of_run AS (PARTITION BY m.reader_run_id)
 )
 SELECT reader_run_id, ended, namespace, name, cell, run_id, valid_from, mode, is_certain
 FROM judged WHERE place = 1 AND state = 'COMPLETE'

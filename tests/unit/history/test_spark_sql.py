@@ -60,6 +60,7 @@ def test_a_time_has_no_zone_in_spark_either():
 @pytest.mark.parametrize(
     "sql",
     [
+        "SELECT ROW_NUMBER() OVER (w ORDER BY c) FROM a WINDOW w AS (PARTITION BY b)",
         "SELECT * FROM a QUALIFY ROW_NUMBER() OVER (PARTITION BY b) = 1",
         "SELECT STRING_AGG(a, ',') FROM b",
         "SELECT LIST(a) FROM b",

@@ -76,6 +76,10 @@ def _check(query: exp.Expr) -> None:
         for refused in query.find_all(kind):
             msg = f"{what} ({refused.sql(_READ)})"
             raise SqlglotError(msg)
+    for window in query.find_all(exp.Window):
+        if window.alias and window.args.get("order"):
+            msg = f"a named window with an order of its own ({window.sql(_READ)})"
+            raise SqlglotError(msg)
     for unsorted in query.find_all(exp.ArrayAgg):
         if not isinstance(unsorted.parent, exp.ArraySort):
             msg = f"list() outside of list_sort(): Spark keeps no order ({unsorted.sql(_READ)})"
