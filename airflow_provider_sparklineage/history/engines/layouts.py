@@ -43,7 +43,7 @@ def smallest(sizes: Mapping[str, int], new: int = 0) -> list[str]:
     So a fact is written again only if it comes into a part that is half as large again, at least.
 
     :param sizes: number of facts in each part
-    :param new: number of facts that the new part has, besides
+    :param new: number of facts in the new part
     """
     joined: list[str] = []
     for part in sorted(sizes, key=sizes.__getitem__):
