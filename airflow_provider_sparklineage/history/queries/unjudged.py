@@ -137,7 +137,7 @@ _TRACE_TEXTS = {
     "no_reads": "No read is known of {them}",
     "losses": "Events of {them} state that something is missing in them",
 }
-_UNKNOWN_PART = "Which parts of {them} were read is not known, so that all of it counts"
+_UNKNOWN_PART = "Conditions or unknown parts of {them} were read, so that all that was there counts"
 
 
 def of_trace(
@@ -162,7 +162,12 @@ def of_trace(
         if ids := [row["run_id"] for row in rows if row["reason"] == reason]:
             jobs = [runs[run_id].job or run_id for run_id in ids]
             unjudged.append(Unjudged.of_runs(reason, text, jobs))
-    parts = [DatasetName(r["namespace"], r["name"]) for r in rows if r["reason"] == "unknown_part"]
+    named = {(one.dataset.namespace, one.dataset.name) for one in hops}
+    parts = [
+        DatasetName(*key)
+        for row in rows
+        if row["reason"] == "unknown_part" and (key := (row["namespace"], row["name"])) in named
+    ]
     if parts:
         unjudged.append(Unjudged.of_datasets("unknown_part", _UNKNOWN_PART, parts))
     return unjudged

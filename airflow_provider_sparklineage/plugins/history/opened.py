@@ -154,7 +154,11 @@ class OpenedHistory:
         :param url: path or URL of the store
         :raise HistoryError: if there is no store, or it cannot be read
         """
-        self._history = duckdb.History(Store.open(url), memory_limit=MEMORY)
+        self._history = duckdb.History(
+            Store.open(url),
+            memory_limit=MEMORY,
+            temp_directory="",  # nothing is written where the API server happens to run
+        )
         self.bound = bounds.Bound.of(SECONDS, _FIX_TIME)
         self.url = url
         self.built_at = str(msgspec.to_builtins(self._history.manifest.built_at))

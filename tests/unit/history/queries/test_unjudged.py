@@ -101,7 +101,8 @@ def test_a_trace_names_what_was_read_in_parts_that_are_not_known(history):
     hops = trace(asked, named("revenue"))
     [_, one] = unjudged.of_trace(asked, named("revenue"), hops)
     assert one.reason == "unknown_part"
-    assert one.text.startswith("Which parts of 1 dataset were read is not known")
+    assert one.text.startswith("Conditions or unknown parts of 1 dataset were read, so that all")
+    assert unjudged.of_trace(asked, named("revenue"), hops[:1]) == []
 
 
 def test_impact_names_the_runs_that_read_and_are_not_known_to_have_written(history):
