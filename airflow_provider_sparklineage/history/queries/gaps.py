@@ -37,7 +37,6 @@ from airflow_provider_sparklineage.history.queries.due import (
 )
 from airflow_provider_sparklineage.history.queries.patterns.axes import (
     UNITS,
-    Axes,
     axes_of,
     first_in,
 )
@@ -65,7 +64,7 @@ from airflow_provider_sparklineage.model.partitioning import Partition
 from airflow_provider_sparklineage.model.timestamps import start_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from airflow_provider_sparklineage.history.queries.sql import Rows
     from airflow_provider_sparklineage.model.datasets import DatasetName
@@ -172,7 +171,7 @@ def completeness(history: Rows, dataset: DatasetName) -> Completeness:
     writes = writes_of(history, dataset)
     by_cell: dict[str, Gap] = {}
     unjudged = []
-    axes: list[Axes] = []
+    readers: list[Callable[[str], bool]] = []
     pairs = _pairs(writes, runs)
     for task, observed in sorted(pairs.items()):
         learned = learn(observed)
@@ -180,22 +179,22 @@ def completeness(history: Rows, dataset: DatasetName) -> Completeness:
             unjudged.append(Unjudged.no_rule(learned.seen, task.job))
         if learned.relation.links:
             of_task = _OfTask(dataset, task, learned, runs, there)
-            axes.append(learned.relation.found)
+            readers.append(of_task.has_place)
             for gap in of_task.gaps():
                 by_cell.setdefault(gap.cell, gap)
             unjudged += of_task.unjudged
-    if axes:
+    if readers:
         unjudged += _dateless(one for one in writes.values() if one.task not in pairs)
     else:
         of_step = _OfStep(dataset, there)
-        axes.append(of_step.axes)
+        readers.append(lambda cell: of_step.axes.read(cell) is not None)
         by_cell = {gap.cell: gap for gap in of_step.gaps()}
         # The reasons of tasks without a rule say more than that the dataset has no times.
         known = {one.reason for one in unjudged}
         unjudged += [one for one in of_step.unjudged if one.reason not in known]
     if there.vague:
         unjudged.append(Unjudged.unknown_part(len(there.vague)))
-    if unread := [cell for cell in sorted(there.ever) if not any(one.read(cell) for one in axes)]:
+    if unread := [cell for cell in sorted(there.ever) if not any(has(cell) for has in readers)]:
         unjudged.append(Unjudged.no_axis(unread))
     return Completeness(sorted(by_cell.values(), key=_place), unjudged)
 
@@ -302,6 +301,10 @@ class _OfTask:
         self._last_end = max((end for end in ends if end), default=datetime.max)  # noqa: DTZ901
         self.unjudged: list[Unjudged] = []
         """Is complete when :meth:`gaps` has ended."""
+
+    def has_place(self, cell: str) -> bool:
+        """Whether the axes of the task's partitions can read a partition that was ever written."""
+        return self._table.other(cell) is not None
 
     def gaps(self) -> Iterator[Gap]:
         """Yield the gaps of the task, each partition once, and complete :attr:`unjudged`."""

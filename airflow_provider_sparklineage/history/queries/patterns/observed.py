@@ -26,7 +26,7 @@ from airflow_provider_sparklineage.history.queries.patterns.rules import (
     Span,
 )
 from airflow_provider_sparklineage.model.datasets import DatasetName
-from airflow_provider_sparklineage.model.partitioning import Partition
+from airflow_provider_sparklineage.model.partitioning import escape
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -276,8 +276,8 @@ def dates_of(row: Mapping[str, Any]) -> str:
 @lru_cache(maxsize=4_096)  # the map indexes of a DAG run have the same dates
 def _dates_text(*dates: datetime | None) -> str:
     each = zip(DATES, dates, strict=True)
-    values = [(label, at.strftime("%Y-%m-%dT%H:%M:%S")) for label, at in each if at]
-    return str(Partition(tuple(values or [("run", "any")])))
+    values = [f"{label}={escape(at.isoformat(timespec='seconds'))}" for label, at in each if at]
+    return "/".join(values) or "run=any"
 
 
 def _writes(rows: Sequence[dict[str, Any]], known: Collection[str]) -> Writes:
