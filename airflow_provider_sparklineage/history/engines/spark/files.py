@@ -143,7 +143,12 @@ class Parquet:
         cut = divider.cut(divider.placed(rows, places), places, self._sizes)
         self._write(table, rows, [], {place: n for one in cut.values() for place, n in one.items()})
         rows.unpersist()
-        return self._read(table, self._layout.pieces[table.name])
+        if not self._layout.pieces[table.name]:
+            return self._read(table, ())
+        # The folder has all rows; in lineage it is one dataset, and each file would be one.
+        reader = self._session.read.schema(spark_schema(table.columns))
+        reader = reader.option("recursiveFileLookup", True)
+        return reader.parquet(f"{self._root}/{self._building.tables_folder}/{table.name}")
 
     # --- a merge ----------------------------------------------------------------------------------
 
