@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from threading import Event
 
 import msgspec
 import pytest
 
+from airflow_provider_sparklineage.history import incoming
 from airflow_provider_sparklineage.history.engines import building
 from airflow_provider_sparklineage.history.engines.building import build
 from airflow_provider_sparklineage.history.sources import source_of
 from airflow_provider_sparklineage.history.store import LOCK, STALE, Owner, Store
 from airflow_provider_sparklineage.model.exceptions import HistoryError
+from airflow_provider_sparklineage.storage.objects import Objects
 from tests import s3_double
 from tests.unit.history.worlds import add_facts, at, event, lines, read, write
 
@@ -25,6 +28,10 @@ WRITTEN = event("a", at(1), write("dt=1"))
 READER = event("r", at(5), read("dt=1"), started=at(4))
 LATE = event("b", at(2), write("dt=1"))
 OTHER = event("c", at(3), write("dt=2"))
+EVENT = (
+    b'{"eventType": "COMPLETE", "eventTime": "2024-05-06T01:00:00Z", "producer": "https://x", '
+    b'"run": {"runId": "r"}, "job": {"namespace": "jobs", "name": "shop.revenue"}}'
+)
 GONE = Owner("elsewhere", 1, "gone", datetime.now(UTC) - 2 * STALE)
 
 
@@ -103,3 +110,26 @@ def test_it_becomes_part_of_another_one(url, tmp_path):
     other = Store(str(tmp_path / "other"))
     assert build(other, [source_of(url)]).new == 2
     assert bound(other) == ["a"]
+
+
+def test_what_tasks_deliver_to_it_is_merged_and_removed(url):
+    sender = incoming.Sender("shop", "revenue", "manual", -1, 1)
+    assert not incoming.deliver(url, sender, EVENT, 10)
+    store = Store(url)
+    add_facts(store, lines([WRITTEN]))
+    for number in range(3):
+        assert incoming.deliver(url, sender, EVENT.replace(b"revenue", b"%d" % number), 10)
+    assert len(incoming.waiting(store).names) == 3
+    built = build(Store(url), ())
+    assert (built.new, built.delivered, built.skipped) == (3, 3, {})
+    assert incoming.waiting(store).names == []
+
+
+def test_a_store_that_does_not_answer_holds_a_task_no_longer_than_it_is_given(url, monkeypatch):
+    add_facts(Store(url), lines([WRITTEN]))
+    released = Event()
+    monkeypatch.setattr(Objects, "names", lambda *_: released.wait(60))
+    with pytest.raises(HistoryError, match=r"did not take the event \(.*0\.2 s"):
+        incoming.deliver(url, incoming.Sender("a", "b", "c", -1, 1), EVENT, 0.2)
+    assert not released.is_set()
+    released.set()
