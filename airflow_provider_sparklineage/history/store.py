@@ -128,7 +128,7 @@ class Manifest(Struct, frozen=True):
     :param since: time before which events were forgotten; builds ignore such old events if a source
         has them again. None if no event was forgotten
     :param layout: which rows the files of the tables have; None if nothing is known of it, so that
-        the next build by DuckDB has to make the tables anew
+        the next build has to make the tables anew
     """
 
     version: int

@@ -145,10 +145,11 @@ class Parquet:
         rows.unpersist()
         if not self._layout.pieces[table.name]:
             return self._read(table, ())
-        # The folder has all rows; in lineage it is one dataset, and each file would be one.
+        # The folder has all rows; in lineage it is one dataset, and each file would be one. The
+        # condition, which all fulfil, lets lineage see that they are what this job has written.
         reader = self._session.read.schema(spark_schema(table.columns))
-        reader = reader.option("recursiveFileLookup", True)
-        return reader.parquet(f"{self._root}/{self._building.tables_folder}/{table.name}")
+        folder = f"{self._root}/{self._building.tables_folder}/{table.name}"
+        return reader.parquet(folder).where(f"{PLACE} >= 0").drop(PLACE)
 
     # --- a merge ----------------------------------------------------------------------------------
 
