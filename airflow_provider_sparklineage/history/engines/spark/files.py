@@ -145,11 +145,10 @@ class Parquet:
         rows.unpersist()
         if not self._layout.pieces[table.name]:
             return self._read(table, ())
-        # The folder has all rows; in lineage it is one dataset, and each file would be one. The
-        # condition, which all fulfil, lets lineage see that they are what this job has written.
+        # The folder has all rows; in lineage it is one dataset, and each file would be one.
         reader = self._session.read.schema(spark_schema(table.columns))
         folder = f"{self._root}/{self._building.tables_folder}/{table.name}"
-        return reader.parquet(folder).where(f"{PLACE} >= 0").drop(PLACE)
+        return reader.parquet(folder).drop(PLACE)
 
     # --- a merge ----------------------------------------------------------------------------------
 
