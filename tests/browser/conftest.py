@@ -164,6 +164,7 @@ def server(run_ids, environment, archive, tmp_path_factory):
         "AIRFLOW__CORE__AUTH_MANAGER": "tests.browser.auth_manager.OneDagDenied",
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{ADMIN}:admin,{DENIED_USER}:viewer",
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(passwords),
+        "AIRFLOW__OPENLINEAGE__NAMESPACE": "flights",  # that of the recorded month
         # Tests build the history, or take it away.
         "AIRFLOW__SPARKLINEAGE__HISTORY_MERGED_BY": "command",
         "AIRFLOW__SPARKLINEAGE__WEB_URL": "http://marquez.example:3000",

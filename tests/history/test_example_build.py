@@ -66,11 +66,6 @@ def ask(lineage, capsys):
     return ask
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="A build reads its tables back: it writes partitions (places) and reads all, so lineage "
-    "does not see that it reads what it wrote, and the tables are among its inputs.",
-)
 def test_what_the_first_build_did_is_in_the_tables_of_the_second(build, lineage, ask):
     assert (build(8), build(9)) == ("success", "success")
 

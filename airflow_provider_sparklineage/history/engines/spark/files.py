@@ -263,7 +263,9 @@ class Parquet:
             buckets = range(len(self._layout.buckets) if table.is_by_dataset else 1)
             places = sorted({*pieces, *counts, *(Place(bucket) for bucket in buckets)})
             placed = self._divider(table).placed(rows, places)
-            for number, name in write(placed, table, f"{self._root}/{folder}").items():
+            numbers = [number for number, place in enumerate(places) if counts.get(place)]
+            names = write(placed, table, f"{self._root}/{folder}", numbers)
+            for number, name in names.items():
                 place = places[number]
                 pieces[place] = Piece(f"{folder}/{name}", counts[place], place.text, place.bucket)
         self._layout.pieces[table.name] = [pieces[place] for place in sorted(pieces)]

@@ -19,7 +19,7 @@ from airflow_provider_sparklineage.history.engines.layouts import FIRST, LAST, k
 from airflow_provider_sparklineage.history.engines.spark.sql import spark_sql
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -199,23 +199,30 @@ WRITING = {
 }
 
 
-def write(rows: DataFrame, table: Table, folder: str) -> Mapping[int, str]:
+def write(rows: DataFrame, table: Table, folder: str, places: Collection[int]) -> Mapping[int, str]:
     """Write a file for each place of some rows; give the path of each below the folder.
 
     :param rows: placed rows
     :param folder: URL of a folder that is absent
+    :param places: the numbers of all places that have rows
     """
     from pyspark.sql import functions as f
 
     names = [f.col(f"`{one.name}`") for one in table.columns]
-    order = (f.col(name).asc_nulls_last() for name in table.sorted_by)
+    order = [f.col(name).asc_nulls_last() for name in table.sorted_by]
+    if len(places) == 1:
+        # Without partitions: in lineage, a build that reads all of it reads what it has written.
+        rows = rows.select(*names).repartition(1).sortWithinPartitions(*order)
+        rows.write.options(**WRITING).parquet(folder)
+        return dict(zip(places, _files(rows.sparkSession, folder, 1), strict=True))
     rows = rows.select(*names, PLACE).repartition(PLACE).sortWithinPartitions(PLACE, *order)
     rows.write.options(**WRITING).partitionBy(PLACE).parquet(folder)
     return {int(name.rpartition("/")[0].rpartition("=")[2]): name
-            for name in _files(rows.sparkSession, folder)}  # fmt: skip
+            for name in _files(rows.sparkSession, folder, 2)}  # fmt: skip
 
 
-def _files(session: SparkSession, folder: str) -> Iterable[str]:
+def _files(session: SparkSession, folder: str, parts: int) -> Iterable[str]:
+    """Give the files below a folder, each by so many last parts of its path."""
     reader = session.read.option("recursiveFileLookup", True).schema("nothing INT")
     for file in reader.parquet(folder).inputFiles():
-        yield "/".join(file.rsplit("/", 2)[1:])
+        yield "/".join(file.rsplit("/", parts)[1:])
