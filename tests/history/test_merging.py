@@ -25,10 +25,10 @@ from airflow_provider_sparklineage.history.tables import TABLES
 from tests.history.built import sent
 from tests.history.messy.worlds import world as messy
 from tests.history.simulation import world
-from tests.unit.history.worlds import add_facts, at, event, lines, read, write
+from tests.unit.history.worlds import add_facts, at, event, kill_at, lines, read, write
 
 SEEDS = range(settings.default.max_examples if settings.default else 1)
-KILLED = "killed"
+CHANGING = ("write", "put", "remove")
 
 
 def contents(rows):
@@ -86,24 +86,6 @@ def end_of(line):
     return datetime.fromisoformat(json.loads(line.text)["event_time"]).replace(tzinfo=UTC)
 
 
-def kill_at(store, monkeypatch, number):
-    """Let a process end at so many of its calls of the file system."""
-    calls = 0
-
-    def counted(method):
-        def call(*arguments):
-            nonlocal calls
-            calls += 1
-            if calls == number:
-                raise KeyboardInterrupt(KILLED)
-            return method(*arguments)
-
-        return call
-
-    for name in ("write", "put", "remove"):
-        monkeypatch.setattr(store.files, name, counted(getattr(store.files, name)))
-
-
 @pytest.mark.parametrize("seed", SEEDS)
 def test_merging_gives_the_tables_of_one_build(seed, tmp_path, monkeypatch):
     chunks, chance = chunks_of(seed), random.Random(-seed)
@@ -116,7 +98,7 @@ def test_merging_gives_the_tables_of_one_build(seed, tmp_path, monkeypatch):
         if chance.random() < 0.2:
             with monkeypatch.context() as patch, suppress(KeyboardInterrupt):
                 killed = Store(store.url)
-                kill_at(killed, patch, chance.randint(1, 40))
+                kill_at(killed, patch, chance.randint(1, 40), CHANGING)
                 add_facts(killed, chunk, sizes=sizes)
             (store.files.root / LOCK).unlink(missing_ok=True)  # as its process is gone
         if seed % 3 == 0 and chance.random() < 0.3:

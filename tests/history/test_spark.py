@@ -14,7 +14,6 @@ from airflow_provider_sparklineage.history.sources import Reading, source_of, tr
 from airflow_provider_sparklineage.history.steps import STEPS
 from airflow_provider_sparklineage.history.store import Store
 from airflow_provider_sparklineage.history.tables import FACTS, TABLES, VERSION
-from tests import record_events
 from tests.conftest import GOLDEN
 from tests.history import events, simulation
 from tests.spark import submissions
@@ -38,19 +37,8 @@ def build_by_spark(spark, work, builds, connectors=()):
         for store, sources, format_ in builds
     ]
     (work / "builds.json").write_text(json.dumps(asked))
-    (work / "scratch").mkdir()
-    application = record_events.APPLICATIONS / "build_histories.py"
-    options = record_events.conf_options(
-        submissions.UNSEEN
-        | {"spark.master": "local[2]", "spark.sql.shuffle.partitions": "2"}
-        | submissions.connector_conf(connectors, work)
-    )
-    for connector in connectors:
-        options += ["--packages", spark.package(connector)]
-    # The Python of executors finds what is tested as this one does.
-    under = ("env", f"PYTHONPATH={record_events.TESTS.parent}")
-    code, tail = record_events.submit(spark, application, work, work / "scratch", options, under)
-    assert code == 0, tail
+    conf = {"spark.sql.shuffle.partitions": "2"}
+    submissions.run_without_lineage(spark, "build_histories.py", work, conf, connectors)
 
 
 @pytest.fixture(scope="module")

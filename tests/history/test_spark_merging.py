@@ -12,7 +12,6 @@ from airflow_provider_sparklineage.history.engines.building import build
 from airflow_provider_sparklineage.history.sources import source_of
 from airflow_provider_sparklineage.history.store import Store
 from airflow_provider_sparklineage.history.tables import TABLES
-from tests import record_events
 from tests.history.built import sent
 from tests.history.messy.worlds import world as messy
 from tests.history.simulation import world
@@ -58,21 +57,8 @@ def write(folder, chunks):
 
 def submit(spark, work, merges, connectors=()):
     (work / "merges.json").write_text(json.dumps(merges))
-    (work / "scratch").mkdir()
-    application = record_events.APPLICATIONS / "merge_histories.py"
-    options = record_events.conf_options(
-        submissions.UNSEEN
-        | {"spark.master": "local[2]", "spark.sql.shuffle.partitions": "2"}
-        # To compile code for a few rows takes longer than to run without it.
-        | {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-        | submissions.connector_conf(connectors, work)
-    )
-    for connector in connectors:
-        options += ["--packages", spark.package(connector)]
-    # The Python of executors finds what is tested as this one does.
-    under = ("env", f"PYTHONPATH={record_events.TESTS.parent}")
-    code, tail = record_events.submit(spark, application, work, work / "scratch", options, under)
-    assert code == 0, tail
+    conf = {"spark.sql.shuffle.partitions": "2"} | submissions.NO_CODEGEN
+    submissions.run_without_lineage(spark, "merge_histories.py", work, conf, connectors)
 
 
 @pytest.fixture(scope="module")

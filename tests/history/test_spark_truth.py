@@ -13,7 +13,6 @@ import pytest
 from airflow_provider_sparklineage.history.engines.duckdb import History, create_view
 from airflow_provider_sparklineage.history.store import Store
 from airflow_provider_sparklineage.history.tables import TABLES
-from tests import record_events
 from tests.history.answers import answers
 from tests.history.questions import questions
 from tests.history.test_spark import built_by_duckdb
@@ -61,15 +60,8 @@ def work(spark, worlds, tmp_path_factory):
     (work / "builds.json").write_text(json.dumps([asked]))
     questions = {"store": asked["store"], "questions": [*_questions(worlds)]}
     (work / "questions.json").write_text(json.dumps(questions))
-    (work / "scratch").mkdir()
-    application = record_events.APPLICATIONS / "build_histories.py"
-    options = record_events.conf_options(
-        submissions.UNSEEN | {"spark.master": "local[2]", "spark.sql.shuffle.partitions": "4"}
-    )
-    # The Python of executors finds what is tested as this one does.
-    under = ("env", f"PYTHONPATH={record_events.TESTS.parent}")
-    code, tail = record_events.submit(spark, application, work, work / "scratch", options, under)
-    assert code == 0, tail
+    conf = {"spark.sql.shuffle.partitions": "4"}
+    submissions.run_without_lineage(spark, "build_histories.py", work, conf)
     return work
 
 

@@ -94,6 +94,38 @@ def submit(
     assert exit_code == ends, tail
 
 
+def run_without_lineage(
+    spark: record_events.Spark,
+    name: str,
+    work: Path,
+    conf: Mapping[str, str],
+    connectors: Sequence[str] = (),
+) -> None:
+    """Run an application that imports what is tested, to its end.
+
+    :param name: its file in ``tests/applications``
+    :param work: its folder, which is its argument
+    """
+    (work / "scratch").mkdir()
+    options = record_events.conf_options(
+        UNSEEN | {"spark.master": "local[2]"} | dict(conf) | connector_conf(connectors, work)
+    )
+    for connector in connectors:
+        options += ["--packages", spark.package(connector)]
+    # The Python of executors finds what is tested as this one does.
+    under = ("env", f"PYTHONPATH={record_events.TESTS.parent}")
+    application = record_events.APPLICATIONS / name
+    code, tail = record_events.submit(spark, application, work, work / "scratch", options, under)
+    assert code == 0, tail
+
+
+NO_CODEGEN = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+"""For a few rows: to compile code for them takes longer than to run without it."""
+
+
 def connector_conf(connectors: Sequence[str], lake: Path) -> dict[str, str]:
     """Unite the configurations of connectors: of what several of them set, Spark takes a list."""
     conf: dict[str, str] = {}

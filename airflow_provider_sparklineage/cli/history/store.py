@@ -197,16 +197,15 @@ def build(args: argparse.Namespace) -> int:
     elif not texts:
         texts = [_archive_url()]
     sources = [source_of(text, merged_document) for text in texts]
-    with commands.progress("Reading events", None) as reached:
-        built = building.build(store, sources, progress=reached, keep=args.keep)
-    _print_built(args, built, url)
-    skipped = bool(built.skipped)
-    while built.waiting and built.delivered:
+    keep, has_skipped, is_done = args.keep, False, False
+    while not is_done:
         with commands.progress("Reading events", None) as reached:
-            built = building.build(store, (), progress=reached)
+            built = building.build(store, sources, progress=reached, keep=keep)
         _print_built(args, built, url)
-        skipped |= bool(built.skipped)
-    return 1 if args.strict and skipped else 0
+        has_skipped |= bool(built.skipped)
+        is_done = not (built.waiting and built.delivered)
+        sources, keep = [], None  # what is left are delivered events
+    return 1 if args.strict and has_skipped else 0
 
 
 def merged_document(folder: Path) -> tuple[bytes, Try | None]:

@@ -10,7 +10,6 @@ import json
 import pytest
 from hypothesis import settings
 
-from tests import record_events
 from tests.spark import submissions
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
@@ -38,19 +37,9 @@ def found(spark, tmp_path_factory):
 
 def _asked(spark, work, seeds):
     (work / "worlds.json").write_text(json.dumps({"seeds": seeds, "questions": QUESTIONS}))
-    (work / "scratch").mkdir()
-    application = record_events.APPLICATIONS / "ask_messy_worlds.py"
-    options = record_events.conf_options(
-        submissions.UNSEEN
-        | {"spark.master": "local[2]", "spark.sql.shuffle.partitions": "2"}
-        # To compile code for a few rows takes longer than to run without it.
-        | {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-        | {"spark.sql.adaptive.enabled": "false"}
-    )
-    # The Python of executors finds what is tested as this one does.
-    under = ("env", f"PYTHONPATH={record_events.TESTS.parent}")
-    code, tail = record_events.submit(spark, application, work, work / "scratch", options, under)
-    assert code == 0, tail
+    conf = {"spark.sql.shuffle.partitions": "2", "spark.sql.adaptive.enabled": "false"}
+    conf |= submissions.NO_CODEGEN
+    submissions.run_without_lineage(spark, "ask_messy_worlds.py", work, conf)
     return json.loads((work / "found.json").read_text())
 
 

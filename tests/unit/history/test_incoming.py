@@ -15,6 +15,7 @@ from airflow_provider_sparklineage.history.sources import LocalFiles, refused
 from airflow_provider_sparklineage.history.store import LOCK, Folder, Store
 from airflow_provider_sparklineage.model.exceptions import HistoryError
 from airflow_provider_sparklineage.model.producer import producer
+from tests.unit.history.worlds import kill_at
 
 pytest.importorskip("duckdb")
 
@@ -122,19 +123,8 @@ def test_a_build_that_is_killed_before_it_removes_the_files_loses_nothing(
 def test_wherever_a_build_is_killed_each_event_is_merged_once(store, deliver, monkeypatch, number):
     deliver(1)
     deliver(2)
-    killed, calls = Store(store.url), []
-
-    def counted(method):
-        def call(*arguments):
-            calls.append(method)
-            if len(calls) == number:
-                raise KeyboardInterrupt
-            return method(*arguments)
-
-        return call
-
-    for name in ("read", "write", "put", "remove"):
-        monkeypatch.setattr(killed.files, name, counted(getattr(killed.files, name)))
+    killed = Store(store.url)
+    calls = kill_at(killed, monkeypatch, number, ("read", "write", "put", "remove"))
     with suppress(KeyboardInterrupt):
         building.build(killed, ())
     assert len(calls) >= number

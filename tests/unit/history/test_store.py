@@ -18,7 +18,7 @@ from airflow_provider_sparklineage.history.sources import source_of
 from airflow_provider_sparklineage.history.store import GRACE, LOCK, STALE, Lock, Owner, Store
 from airflow_provider_sparklineage.history.tables import TABLES, VERSION
 from airflow_provider_sparklineage.model.exceptions import HistoryError
-from tests.unit.history.worlds import add_facts, at, event, lines, read, write
+from tests.unit.history.worlds import add_facts, at, event, kill_at, lines, read, write
 
 WRITTEN = event("a", at(1), write("dt=1"))
 READER = event("r", at(5), read("dt=1"), started=at(4))
@@ -162,32 +162,14 @@ def test_the_rows_lie_in_the_order_of_the_table(store):
 
 # --- interrupted ----------------------------------------------------------------------------------
 
-KILLED = "killed"
-
-
-def kill_at(store, monkeypatch, number):
-    """Let a process end at so many of its calls of the file system."""
-    calls = 0
-
-    def counted(method):
-        def call(*arguments):
-            nonlocal calls
-            calls += 1
-            if calls == number:
-                raise KeyboardInterrupt(KILLED)
-            return method(*arguments)
-
-        return call
-
-    for name in ("write", "put", "create", "remove", "scratch", "names"):
-        monkeypatch.setattr(store.files, name, counted(getattr(store.files, name)))
+CALLS = ("write", "put", "create", "remove", "scratch", "names")
 
 
 @pytest.mark.parametrize("number", range(1, 24))
 def test_wherever_a_build_ends_readers_see_the_one_before_or_all_of_it(store, monkeypatch, number):
     add_facts(store, source(WRITTEN, READER))
     killed = Store(store.url)
-    kill_at(killed, monkeypatch, number)
+    kill_at(killed, monkeypatch, number, CALLS)
     with suppress(KeyboardInterrupt):
         add_facts(killed, source(LATE))
     assert rows(store) in ([("a",)], [("b",)])

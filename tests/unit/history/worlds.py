@@ -79,6 +79,27 @@ def add_facts(store, lines, **options):
         return build(store, (), **options)
 
 
+def kill_at(store, monkeypatch, number, names):
+    """Let a process end at so many of its calls of some methods of the store's files.
+
+    :return: the calls, which are noted as they come
+    """
+    calls = []
+
+    def counted(method):
+        def call(*arguments):
+            calls.append(method)
+            if len(calls) == number:
+                raise KeyboardInterrupt
+            return method(*arguments)
+
+        return call
+
+    for name in names:
+        monkeypatch.setattr(store.files, name, counted(getattr(store.files, name)))
+    return calls
+
+
 def tables(folder, events):
     """Make all tables of events; give a function that asks for rows of one."""
     file = folder / "facts.ndjson"
