@@ -53,7 +53,7 @@ def store_of(folder: Path, accesses: int, regions: int = REGIONS) -> Store:
                 files[table.name] = building.scratch / f"{table.name}.parquet"
                 order = ", ".join(table.sorted_by)
                 copy(connection, f"FROM {table.name} ORDER BY {order}", files[table.name])
-            layout = make(connection, building, files, Sizes())
+            layout = make(connection, building, files, Sizes(), accesses)
         names = {name: [one.file for one in pieces] for name, pieces in layout.pieces.items()}
         building.publish({}, names, {}, {}, layout=layout)
     return store

@@ -33,6 +33,7 @@ import uuid
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime, timedelta  # msgspec resolves datetime
 from functools import partial, wraps
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar
 from urllib.parse import unquote, urlsplit
@@ -112,6 +113,10 @@ class Layout(Struct, frozen=True):
     buckets: list[str]
     pieces: dict[str, list[Piece]]
 
+    def files(self) -> set[str]:
+        """Give the names of the files of the tables, relative to the store."""
+        return {piece.file for pieces in self.pieces.values() for piece in pieces}
+
 
 class Manifest(Struct, frozen=True):
     """A generation of the history (a version of all its tables): the content of ``manifest.json``.
@@ -178,6 +183,8 @@ class Building:
         self.facts_folder = f"{FACTS}/{name}"
         self.tables_folder = f"{GENERATIONS}/{name}"
         self._marks_file = f"{MARKS}/{name}.json"
+        self.numbers = count()
+        """Numbers for the names of the tables' files."""
 
     def put(self, folder: str, files: Sequence[Path]) -> list[str]:
         """Move files of this machine into a folder of the store; give their names in the store."""

@@ -20,7 +20,7 @@ from airflow_provider_sparklineage.history.engines import building
 from airflow_provider_sparklineage.history.engines.duckdb import History
 from airflow_provider_sparklineage.history.engines.layouts import Sizes
 from airflow_provider_sparklineage.history.facts import facts_of
-from airflow_provider_sparklineage.history.store import GRACE, LOCK, Piece, Store
+from airflow_provider_sparklineage.history.store import GENERATIONS, GRACE, LOCK, Piece, Store
 from airflow_provider_sparklineage.history.tables import TABLES
 from tests.history.built import sent
 from tests.history.messy.worlds import world as messy
@@ -89,7 +89,8 @@ def end_of(line):
 @pytest.mark.parametrize("seed", SEEDS)
 def test_merging_gives_the_tables_of_one_build(seed, tmp_path, monkeypatch):
     chunks, chance = chunks_of(seed), random.Random(-seed)
-    sizes = Sizes(chance.choice((20, 60, 10_000)), 8, chance.choice((3, 11, 40)))
+    rounds = chance.choice((7, 50, 10_000))
+    sizes = Sizes(chance.choice((20, 60, 10_000)), 8, chance.choice((3, 11, 40)), rounds)
     monkeypatch.setattr(building, "MAX_PARTS", chance.choice((2, 4, 32)))
     now, ends = datetime(2100, 1, 1, tzinfo=UTC), sorted(map(end_of, chain(*chunks)))
     ages = [now - chance.choice(ends[: len(ends) // 2]) for _ in range(3)]
@@ -116,6 +117,10 @@ def test_merging_gives_the_tables_of_one_build(seed, tmp_path, monkeypatch):
 def check_layout(store):
     """Check that each piece has the rows that the manifest says, in the order of the table."""
     layout, outside = store.manifest.layout, {}
+    retired = {one.name for one in store.manifest.retired}
+    for file in (store.files.root / GENERATIONS).glob("*/*"):
+        name = file.relative_to(store.files.root)
+        assert {str(name), str(name.parent)} & (layout.files() | retired), "a file is left"
     for table in TABLES:
         pieces = layout.pieces[table.name]
         assert [piece.file for piece in pieces] == store.manifest.tables[table.name]
@@ -281,17 +286,33 @@ def test_a_reader_has_its_files_while_others_merge(days):
         assert contents(history) == before
 
 
-# --- when the tables are made anew ----------------------------------------------------------------
+# --- when the tables are divided or made anew -----------------------------------------------------
 
 
-def test_many_more_events_than_there_were_need_other_buckets(days, made):
-    store, _ = days
-    more = [one for number in range(10, 34) for one in day_of(number)]
-    add_facts(store, lines(more), sizes=SMALL)
+def test_many_more_events_than_there_were_need_other_buckets(made, tmp_path):
+    store, whole = (Store(str(tmp_path / name)) for name in ("store", "whole"))
+    add_facts(store, lines(day_of(0)), sizes=SMALL)
+    buckets = store.manifest.layout.buckets
+    add_facts(store, lines([one for number in range(1, 34) for one in day_of(number)]), sizes=SMALL)
     assert made == [1]
-    assert store.manifest.layout.spread == 4 * 16
+    assert len(store.manifest.layout.buckets) > 2 * len(buckets)
     add_facts(store, lines(day_of(56)), sizes=SMALL)
-    assert made == [1]
+    check_layout(store)
+    add_facts(whole, lines([one for number in (*range(34), 56) for one in day_of(number)]))
+    assert of_store(store) == of_store(whole)
+
+
+def test_the_tables_of_many_events_are_made_in_rounds(made, tmp_path):
+    few, whole = (Store(str(tmp_path / name)) for name in ("few", "whole"))
+    events = [one for number in range(10) for one in day_of(number)]
+    heard = []
+    add_facts(few, lines(events), sizes=Sizes(bucket=20, piece=40, round=30), say=heard.append)
+    add_facts(whole, lines(events), say=heard.append)
+    assert made == [1, 1]
+    assert heard[0] == f"Bringing the events into the tables: part 1 of {len(heard)}."
+    assert len(heard) == len({*heard}) > 5
+    check_layout(few)
+    assert of_store(few) == of_store(whole)
 
 
 def test_a_store_whose_files_are_not_known_is_made_anew(days, made):

@@ -12,11 +12,13 @@ import pytest
 from airflow_provider_sparklineage.history import incoming
 from airflow_provider_sparklineage.history.engines import building
 from airflow_provider_sparklineage.history.engines.building import build
+from airflow_provider_sparklineage.history.engines.layouts import Sizes
 from airflow_provider_sparklineage.history.sources import source_of
 from airflow_provider_sparklineage.history.store import LOCK, STALE, Owner, Store
 from airflow_provider_sparklineage.model.exceptions import HistoryError
 from airflow_provider_sparklineage.storage.objects import Objects
 from tests import s3_double
+from tests.history.test_merging import of_store
 from tests.unit.history.worlds import add_facts, at, event, lines, read, write
 
 pytest.importorskip("moto", reason="an environment that is older than the pins has no S3")
@@ -69,6 +71,27 @@ def test_it_is_built_asked_and_compacted(url, monkeypatch):
     assert bound(store) == ["b"]
     assert store.files.names("facts") != []
     assert LOCK not in store.files.names("")
+
+
+def test_many_events_are_built_in_rounds_and_no_file_of_a_round_is_left(url, tmp_path):
+    events = [
+        *(event(f"w{n}", at(n), write(f"dt={n}", name=f"t{n % 4}")) for n in range(1, 12)),
+        *(event(f"r{n}", at(n, 30), read("dt=1", name="t1"), started=at(n)) for n in range(12)),
+    ]
+    store, whole = Store(url), Store(str(tmp_path / "whole"))
+    few = Sizes(bucket=4, piece=5, round=3)
+    add_facts(store, lines(events[:3]), sizes=few)
+    add_facts(Store(url), lines(events[3:]), sizes=few)
+    add_facts(whole, lines(events))
+    assert of_store(Store.open(url)) == of_store(whole)
+    manifest = Store.open(url).manifest
+    named = {name for name in manifest.files() if name.startswith("generations")}
+    retired = {one.name for one in manifest.retired}
+    folders = (f"generations/{name}" for name in store.files.names("generations"))
+    found = {
+        f"{one}/{name}" for one in folders if one not in retired for name in store.files.names(one)
+    }
+    assert found - retired == named
 
 
 def test_who_opened_it_stays_with_what_was_there(url):

@@ -200,7 +200,7 @@ def build(args: argparse.Namespace) -> int:
     keep, has_skipped, is_done = args.keep, False, False
     while not is_done:
         with commands.progress("Reading events", None) as reached:
-            built = building.build(store, sources, progress=reached, keep=keep)
+            built = building.build(store, sources, progress=reached, say=commands.note, keep=keep)
         _print_built(args, built, url)
         has_skipped |= bool(built.skipped)
         is_done = not (built.waiting and built.delivered)

@@ -4,7 +4,8 @@
    Column lineage that several lines share is parsed once, which saves half of the time.
 2. A query finds the facts that are new to the store.
 3. The new facts are merged into the tables (:mod:`.merging`); if that is not possible, the steps
-   make the tables from all facts.
+   make the tables from all facts. Many facts are taken in rounds, so that memory has a bound: the
+   steps make the tables from those of the first round, and the others are merged into them.
 4. If many builds have added files of facts to the store, or if events are to be forgotten, facts of
    several builds are written into one file. The store publishes facts and tables.
 
@@ -16,6 +17,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,7 +32,7 @@ from airflow_provider_sparklineage.history.engines.duckdb import (
 )
 from airflow_provider_sparklineage.history.engines.layouts import MAX_PARTS, Sizes, smallest
 from airflow_provider_sparklineage.history.engines.merging import ChangedFacts, merge
-from airflow_provider_sparklineage.history.engines.pieces import make
+from airflow_provider_sparklineage.history.engines.pieces import divided_anew, make
 from airflow_provider_sparklineage.history.sources import MAX_DELIVERED, Delivered, Reading, Source
 from airflow_provider_sparklineage.history.steps import STEPS, Step
 from airflow_provider_sparklineage.history.store import Store
@@ -88,11 +90,16 @@ def new_facts(
             f"{one.scan} WHERE event_id IS NOT NULL AND event_time >= COALESCE(?, event_time)",
             [one.since and one.since.replace(tzinfo=None)],
         )
+    # The same event has the same time: of known facts, few have to be read.
+    times = "SELECT CAST(min(event_time) AS VARCHAR), CAST(max(event_time) AS VARCHAR) FROM ids"
+    first, last = connection.execute(times).fetchone() or (None, None)
     connection.execute(
         "CREATE TABLE fresh AS SELECT file, place FROM (SELECT *, row_number() OVER "
         "(PARTITION BY event_id ORDER BY file, place) AS nth FROM ids) "
-        "WHERE nth = 1 AND event_id NOT IN "
-        "(SELECT event_id FROM known SEMI JOIN ids USING (event_id))"
+        "WHERE nth = 1 AND event_id NOT IN (SELECT event_id FROM known SEMI JOIN ids "
+        f"USING (event_id) WHERE event_time BETWEEN TIMESTAMP '{first}' AND TIMESTAMP '{last}')"
+        if first
+        else "CREATE TABLE fresh AS SELECT file, place FROM ids WHERE FALSE"
     )
     query = "SELECT file, count(*) FROM fresh GROUP BY ALL ORDER BY ALL"
     counts = connection.execute(query).fetchall()
@@ -246,15 +253,17 @@ def build(
     sources: Sequence[Source | Store],
     *,
     progress: Callable[[int], None] | None = None,
+    say: Callable[[str], None] | None = None,
     keep: timedelta | None = None,
     sizes: Sizes = Sizes(),  # noqa: B008 - it is frozen
 ) -> Built:
     """Add the events of sources, and those that tasks delivered, to a store; merge the tables.
 
-    The tables are made anew from all facts if the store is new or of an older version, if many
-    events are forgotten at once, or if they have outgrown their layout.
+    The tables are made anew from all facts if the store is new or of an older version, or if many
+    events are forgotten at once.
 
     :param progress: a function that is called with the number of events so far
+    :param say: a function that gets a line about each round, if there are several
     :param keep: age from which events are forgotten for good: the store deletes them, and no later
         build of this store adds them again
     :param sizes: how the tables are divided among files
@@ -264,11 +273,7 @@ def build(
     others = [one for one in sources if isinstance(one, Store)]
     with store.building() as building, failing("built"):
         reading = Reading(building.marks)
-        connection = connect(
-            memory_limit=_MEMORY,
-            temp_directory=str(building.scratch / "spilled"),
-            preserve_insertion_order=False,  # which takes memory
-        )
+        connection = _connected(building)
         delivered = Delivered(store, MAX_DELIVERED)
         files_of_events = [one for one in sources if not isinstance(one, Store)]
         lines = reading.lines([*files_of_events, delivered])
@@ -285,14 +290,14 @@ def build(
             facts = ChangedFacts(known, new, _between(before.since, since), _kept(since))
             gone = _forgotten(connection, facts)
             is_many = gone > before.rows.get("events", 0) * _MOST_FORGOTTEN
-            layout = None if is_many else sizes.mergeable(before, count)
+            layout = None if is_many or before.version < VERSION else before.layout
             if layout is None:
-                parts = _parts(connection, building, new, since)
-                events, layout = _made(connection, building, parts, since, sizes)
+                facts = ChangedFacts([], [*map(Path, known), *new], "", facts.kept)
+                events = _count_kept(connection, facts)
             else:
                 events = before.rows["events"] + count - gone
-                layout = merge(connection, building, layout, facts, sizes)
-                parts = _parts(connection, building, new, since)
+            layout = _layout_with(connection, building, layout, facts, sizes, say)
+            parts = _parts(connection, building, new, since)
             tables = {t: [one.file for one in pieces] for t, pieces in layout.pieces.items()}
             rows = {t: sum(one.rows for one in pieces) for t, pieces in layout.pieces.items()}
             rows = {"events": events, **rows}
@@ -318,6 +323,13 @@ def _forgotten(connection: duckdb.DuckDBPyConnection, facts: ChangedFacts) -> in
         return 0
     known = scan_of(facts.known, "union_by_name = true")
     return count_of(connection, f"{known} WHERE {facts.forgotten}")
+
+
+def _count_kept(connection: duckdb.DuckDBPyConnection, facts: ChangedFacts) -> int:
+    """Count the new facts that are not forgotten."""
+    if not facts.new:
+        return 0
+    return count_of(connection, f"{scan_of(facts.new, 'union_by_name = true')} WHERE {facts.kept}")
 
 
 def _between(before: datetime | None, since: datetime | None) -> str:
@@ -357,7 +369,8 @@ def _parts(
 
     If the store has :data:`MAX_PARTS` parts, the new part has the facts of the smallest ones, too:
     of a store with many events not all facts are written again. So it has what is left of a part
-    of which much is forgotten.
+    of which much is forgotten. If there are more than :data:`_FILES` new files, they become one,
+    because each later build opens all files.
 
     :param new: the files with the facts of the new events, on this machine
     :param since: time before which events are forgotten; None if no event is forgotten
@@ -367,7 +380,7 @@ def _parts(
     joined = _outdated(connection, building, since)
     if len(parts) >= MAX_PARTS:
         joined |= _smallest(connection, building, new)
-    if joined:
+    if joined or len(new) > _FILES:
         old = _local(building, {part: parts.pop(part) for part in sorted(joined)})
         create_view(connection, FACTS, [*old, *map(str, new)], "compacted")
         query = f"SELECT * FROM compacted WHERE {_kept(since)}"
@@ -377,6 +390,9 @@ def _parts(
     if new:
         parts[building.facts_part] = building.put(building.facts_folder, new)
     return parts
+
+
+_FILES = 8  # most files that a build adds
 
 
 def _outdated(
@@ -408,23 +424,148 @@ def _smallest(
     return {*smallest(sizes, count_of(connection, scan_of(new)) if new else 0)}
 
 
+def _connected(building: Building) -> duckdb.DuckDBPyConnection:
+    return connect(
+        memory_limit=_MEMORY,
+        temp_directory=str(building.scratch / "spilled"),
+        preserve_insertion_order=False,  # which takes memory
+    )
+
+
+def _layout_with(
+    connection: duckdb.DuckDBPyConnection,
+    building: Building,
+    layout: Layout | None,
+    facts: ChangedFacts,
+    sizes: Sizes,
+    say: Callable[[str], None] | None,
+) -> Layout:
+    """Bring a change of the facts into the tables, in rounds; put their pieces into the store.
+
+    :param layout: the layout of the tables before; None if they are made from the new facts alone
+    :param say: a function that gets a line about each round, if there are several
+    :return: the layout of the tables with the change
+    """
+    counts = _accesses_of(connection, facts.new)
+    new = accesses = sum(counts.values())
+    if layout is not None:
+        accesses += building.before.rows["accesses"]
+        if sizes.is_outgrown(layout, accesses):
+            with closing(_connected(building)) as other:
+                layout = divided_anew(other, building, layout, sizes, accesses)
+    number = max(1, -(-new // sizes.round))
+    rounds = _saying(say, _rounds(connection, building, counts, max(1, -(-new // number))), number)
+    known, forgotten = [*facts.known], facts.forgotten
+    if layout is None:
+        first = next(rounds)
+        known += map(str, first)
+        with closing(_connected(building)) as other:
+            layout = _made(other, building, first, facts.kept, sizes, accesses)
+    for some in rounds:
+        change = ChangedFacts(known, some, forgotten, facts.kept)
+        with closing(_connected(building)) as other:
+            after = merge(other, building, layout, change, sizes)
+        _remove_replaced(building, layout, after)
+        layout, forgotten = after, ""
+        known += map(str, some)
+    return layout
+
+
+def _saying(
+    say: Callable[[str], None] | None, rounds: Iterator[list[Path]], number: int
+) -> Iterator[list[Path]]:
+    """Say of each round that it begins.
+
+    :param number: how many rounds there are, about
+    """
+    for nth, files in enumerate(rounds, 1):
+        if say and number > 1:
+            say(f"Bringing the events into the tables: part {nth} of {max(nth, number)}.")
+        yield files
+
+
+def _accesses_of(connection: duckdb.DuckDBPyConnection, files: Sequence[Path]) -> dict[Path, int]:
+    """Count the accesses in files of facts, by what the files say of themselves.
+
+    A fact without accesses counts as one.
+    """
+    if not files:
+        return {}
+    names = ", ".join(map(literal, files))
+    query = (
+        f"SELECT file_name, sum(num_values) FROM parquet_metadata([{names}]) "
+        "WHERE starts_with(path_in_schema, 'accesses') AND ends_with(path_in_schema, 'side') "
+        "GROUP BY ALL"
+    )
+    counts = dict(connection.execute(query).fetchall())
+    return {file: int(counts.get(str(file)) or 0) for file in files}
+
+
+def _rounds(
+    connection: duckdb.DuckDBPyConnection,
+    building: Building,
+    counts: Mapping[Path, int],
+    most: int,
+) -> Iterator[list[Path]]:
+    """Divide files of facts into groups of about ``most`` accesses; give at least one group.
+
+    :param counts: number of accesses in each file
+    """
+    group: list[Path] = []
+    size = 0
+    for file, count in counts.items():
+        for part in _slices(connection, building, file, -(-count // most)):
+            if group and size + min(count, most) > most:
+                yield group
+                group, size = [], 0
+            group.append(part)
+            size += min(count, most)
+    yield group
+
+
+def _slices(
+    connection: duckdb.DuckDBPyConnection, building: Building, file: Path, number: int
+) -> Iterator[Path]:
+    """Divide a file of facts by its rows."""
+    if number <= 1:
+        yield file
+        return
+    scan = scan_of([file], "file_row_number = true")
+    rows = -(-count_of(connection, scan) // number)
+    for nth in range(number):
+        part = building.scratch / f"slice-{file.stem}-{nth:05}.parquet"
+        place = f"file_row_number >= {nth * rows} AND file_row_number < {(nth + 1) * rows}"
+        query = f"SELECT * EXCLUDE (file_row_number) FROM {scan} WHERE {place}"
+        copy(connection, query, part, ", ROW_GROUP_SIZE 4096")
+        yield part
+
+
+def _remove_replaced(building: Building, before: Layout, after: Layout) -> None:
+    """Remove pieces of this build that a later round of it has replaced: no reader knows them."""
+    for name in sorted(before.files() - after.files()):
+        if name.startswith(f"{building.tables_folder}/"):
+            building.store.files.remove(name)
+
+
 def _made(
     connection: duckdb.DuckDBPyConnection,
     building: Building,
-    parts: Mapping[str, Sequence[str]],
-    since: datetime | None,
+    facts: Sequence[Path],
+    kept: str,
     sizes: Sizes,
-) -> tuple[int, Layout]:
-    """Run all steps on the facts of the events that are not older than ``since``.
+    accesses: int,
+) -> Layout:
+    """Run all steps on facts.
 
-    :param parts: names of the files of the facts, by name of the part
-    :return: the number of facts, and the layout of the new tables
+    :param facts: files of facts
+    :param kept: SQL condition that a fact is of an event that is not forgotten
+    :param accesses: number of accesses for which the layout is made
+    :return: the layout of the new tables
     """
-    create_view(connection, FACTS, _local(building, parts), "all_facts")
-    connection.execute(f"CREATE VIEW facts AS SELECT * FROM all_facts WHERE {_kept(since)}")
+    create_view(connection, FACTS, map(str, facts), "all_facts")
+    connection.execute(f"CREATE VIEW facts AS SELECT * FROM all_facts WHERE {kept}")
     files = {step.name: _run(connection, building, step) for step in STEPS}
-    events = count_of(connection, "facts")
-    return events, make(connection, building, files, sizes)
+    return make(connection, building, files, sizes, accesses)
 
 
 def _run(connection: duckdb.DuckDBPyConnection, building: Building, step: Step) -> Path:

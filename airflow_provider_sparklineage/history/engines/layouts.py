@@ -8,8 +8,9 @@ bucket are divided by time, because new rows are nearly always of the latest tim
 dataset that all runs read, a build rewrites the last file only.
 
 A piece that has grown too large is cut at some of its times. The buckets stay as they are until
-the tables are made anew (:meth:`Sizes.is_outgrown`). Both engines (:mod:`.pieces`,
-:mod:`.spark.pieces`) read and write the same layout.
+the tables have outgrown them (:meth:`Sizes.is_outgrown`): then DuckDB divides the rows among other
+buckets, and Spark makes the tables anew. Both engines (:mod:`.pieces`, :mod:`.spark.pieces`) read
+and write the same layout.
 """
 
 from __future__ import annotations
@@ -61,11 +62,14 @@ class Sizes(Frozen, frozen=True):
     :param buckets: greatest number of buckets
     :param piece: greatest number of rows of a piece. Each build rewrites the last pieces; each
         query opens all of them
+    :param round: number of accesses that a build brings into the tables at once, which decides how
+        much memory it takes
     """
 
     bucket: int = 1_000_000
     buckets: int = 256
     piece: int = 400_000
+    round: int = 4_000_000
 
     @property
     def fill(self) -> int:

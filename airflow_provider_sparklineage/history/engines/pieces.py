@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from airflow_provider_sparklineage.history.engines.duckdb import copy, count_of, scan_of
+from airflow_provider_sparklineage.history.engines.duckdb import (
+    copy,
+    count_of,
+    create_view,
+    scan_of,
+    text_literal,
+)
 from airflow_provider_sparklineage.history.engines.layouts import (
     DATASET,
     FIRST,
@@ -14,10 +20,10 @@ from airflow_provider_sparklineage.history.engines.layouts import (
     starts,
 )
 from airflow_provider_sparklineage.history.store import Layout, Piece
-from airflow_provider_sparklineage.history.tables import TABLES
+from airflow_provider_sparklineage.history.tables import ACCESSES, TABLES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     import duckdb
@@ -83,7 +89,8 @@ class Pieces:
         self._building.put(self._building.tables_folder, self._files)
 
     def _piece(self, table: Table, file: Path, rows: int, bucket: int, start: str) -> Piece:
-        named = file.with_name(f"{table.name}.{len(self._files):05}.parquet")
+        number = next(self._building.numbers)
+        named = file.with_name(f"{table.name}.{number:05}.parquet")
         self._files.append(file.rename(named))
         return Piece(f"{self._building.tables_folder}/{named.name}", rows, start, bucket)
 
@@ -124,14 +131,16 @@ def make(
     building: Building,
     files: Mapping[str, Path],
     sizes: Sizes,
+    accesses: int,
 ) -> Layout:
     """Make a new layout of whole tables, and put its pieces into the store.
 
     :param connection: has a view of each table
     :param files: the file of each table, by its name; its rows are sorted, unless the table is
         :attr:`.tables.Table.is_by_dataset`
+    :param accesses: number of accesses for which there are buckets
     """
-    spread = sizes.spread(count_of(connection, "accesses"))
+    spread = sizes.spread(accesses)
     buckets = starts_of(connection, spread)
     create_buckets(connection, "SELECT DISTINCT namespace, name FROM accesses", buckets)
     pieces, writing = {}, Pieces(connection, building, sizes)
@@ -167,3 +176,53 @@ def _divided(
     ]
     by_bucket.unlink()
     return pieces
+
+
+def divided_anew(
+    connection: duckdb.DuckDBPyConnection,
+    building: Building,
+    layout: Layout,
+    sizes: Sizes,
+    accesses: int,
+) -> Layout:
+    """Divide the rows of tables among other buckets, and put the new pieces into the store.
+
+    The tables that are not :attr:`.tables.Table.is_by_dataset` stay as they are.
+
+    :param layout: the layout of the tables before
+    :param accesses: number of accesses for which there are buckets
+    """
+    spread = sizes.spread(accesses)
+    files = building.store.local(piece.file for piece in layout.pieces[ACCESSES.name])
+    create_view(connection, ACCESSES, files)
+    buckets = starts_of(connection, spread)
+    pieces, writing = dict(layout.pieces), Pieces(connection, building, sizes)
+    for table in TABLES:
+        if table.is_by_dataset:
+            pieces[table.name] = [
+                piece
+                for bucket, query in enumerate(_queries(building, layout, table, buckets))
+                if query
+                for piece in writing.write(table, query, bucket)
+            ]
+    writing.put()
+    return Layout(spread, buckets, pieces)
+
+
+def _queries(
+    building: Building, layout: Layout, table: Table, buckets: Sequence[str]
+) -> Iterator[str]:
+    """Give for each of the new buckets SQL for its rows; empty if it has none."""
+    for start, end in zip(buckets, (*buckets[1:], None), strict=True):
+        # Only the old buckets that have datasets of the new one.
+        ends = (*layout.buckets[1:], None)
+        old = {
+            number
+            for number, (first, last) in enumerate(zip(layout.buckets, ends, strict=True))
+            if (end is None or first < end) and (last is None or last > start)
+        }
+        names = [piece.file for piece in layout.pieces[table.name] if piece.bucket in old]
+        is_inside = f"{key('r')} >= {text_literal(start)}"
+        is_inside += "" if end is None else f" AND {key('r')} < {text_literal(end)}"
+        files = building.store.local(names)
+        yield f"SELECT * FROM {scan_of(files)} AS r WHERE {is_inside}" if files else ""
