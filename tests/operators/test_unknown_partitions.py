@@ -208,7 +208,18 @@ READERS = {
     questions: {
         f"history/queries/{query}.py"
         for query in (
-            *("datasets", "drift", "gaps", "impact", "plan", "sql", "stale", "trace", "unjudged"),
+            *(
+                "datasets",
+                "drift",
+                "gaps",
+                "impact",
+                "plan",
+                "sql",
+                "stale",
+                "trace",
+                "unjudged",
+                "unwritten",
+            ),
             *("patterns/__init__", "patterns/observed"),
         )
     },

@@ -321,10 +321,11 @@ def _growing(
     :return: for each side and dataset, the runs that do not follow the rule
     """
     growing: dict[tuple[str, DatasetName], set[str]] = {}
+    writes = writes_of(history, learned)
     for output, of_output in learned.items():
         pairs = [
             Pair(run_id, (write.dates,), write.cells)
-            for run_id, write in writes_of(history, output).items()
+            for run_id, write in writes[output].items()
             if write.task.job == task and write.cells
         ]
         written = learn(pairs) if pairs else None

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from airflow_provider_sparklineage.history import bounds
-from airflow_provider_sparklineage.history.queries import answers
+from airflow_provider_sparklineage.history.queries import answers, sql
 from airflow_provider_sparklineage.history.queries.answers import Unjudged
 from airflow_provider_sparklineage.history.queries.datasets import Folders
 from airflow_provider_sparklineage.history.queries.due import (
@@ -60,6 +60,7 @@ from airflow_provider_sparklineage.history.queries.patterns.rules import (
     Span,
     product_of,
 )
+from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.partitioning import Partition
 from airflow_provider_sparklineage.model.timestamps import start_of
 
@@ -67,44 +68,64 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from airflow_provider_sparklineage.history.queries.sql import Rows
-    from airflow_provider_sparklineage.model.datasets import DatasetName
 
-# All runs of the tasks that write the dataset, and for each date of their DAGs one other run.
-_RUNS = """
-WITH writers AS (
-    SELECT DISTINCT r.namespace, r.job, r.dag_id FROM runs AS r JOIN accesses AS a
-        ON a.run_id = r.run_id
-    WHERE a.side = 'write' AND a.namespace = $namespace AND a.name = $name
-), of_dags AS (
-    SELECT r.*, w.job IS NOT NULL AS is_writer
-    FROM runs AS r LEFT JOIN writers AS w
-        ON w.namespace = r.namespace AND w.job = r.job AND w.dag_id = r.dag_id
-    WHERE r.dag_id IN (SELECT dag_id FROM writers)
-), ranked AS (
-    SELECT *, row_number() OVER (
-        PARTITION BY is_writer, dag_id, data_interval_end, data_interval_start, logical_date
-        ORDER BY coalesce(try_number, 0), ended NULLS FIRST, run_id
-    ) AS place
-    FROM of_dags
+_DATASET = ("namespace", "name")
+_RUN = (
+    "r.run_id, r.namespace, r.job, r.dag_id, r.dag_run_id, r.map_index, r.try_number, r.state, "
+    "r.started, r.ended, r.data_interval_end, r.data_interval_start, r.logical_date"
 )
-SELECT run_id, namespace, job, dag_id, dag_run_id, map_index, try_number, state, started, ended,
-       data_interval_end, data_interval_start, logical_date
-FROM ranked
-WHERE is_writer OR place = 1
-ORDER BY coalesce(try_number, 0), ended NULLS FIRST, run_id
-"""
+_DATE = "r.namespace, r.dag_id, r.data_interval_end, r.data_interval_start, r.logical_date"
+_FIRST = "(coalesce(r.try_number, 0), r.ended, r.run_id)"
+_DAG = ("namespace", "dag_id")
+
+
+def _writers_sql(since: datetime | None) -> str:
+    """Give SQL for all runs of the tasks that write datasets, each run once for each of these."""
+    return f"""
+    WITH f AS ({sql.table_of(*_DATASET)}), writers AS (
+        SELECT DISTINCT a.namespace AS of_namespace, a.name AS of_name, r.namespace, r.job, r.dag_id
+        FROM runs AS r JOIN accesses AS a ON a.run_id = r.run_id
+        JOIN f ON f.namespace = a.namespace AND f.name = a.name
+        WHERE a.side = 'write' AND {sql.since("a.accessed_at", since)}
+            AND {sql.since("r.ended", since)}
+    )
+    SELECT w.of_namespace, w.of_name, {_RUN}
+    FROM runs AS r JOIN writers AS w ON w.namespace = r.namespace AND w.job = r.job
+        AND w.dag_id = r.dag_id
+    WHERE {sql.since("r.ended", since)}
+    ORDER BY coalesce(r.try_number, 0), r.ended NULLS FIRST, r.run_id
+    """
+
+
+def _dates_sql(since: datetime | None) -> str:
+    """Give SQL for the dates of DAGs: for each, the first run of any task."""
+    return f"""
+    WITH f AS ({sql.table_of(*_DAG)})
+    SELECT {_DATE}, arg_min(r.run_id, {_FIRST}) AS run_id, arg_min(r.job, {_FIRST}) AS job,
+        arg_min(r.dag_run_id, {_FIRST}) AS dag_run_id, arg_min(r.started, {_FIRST}) AS started,
+        arg_min(r.ended, {_FIRST}) AS ended
+    FROM runs AS r JOIN f ON f.namespace = r.namespace AND f.dag_id = r.dag_id
+    WHERE {sql.since("r.ended", since)}
+    GROUP BY {_DATE} ORDER BY ALL
+    """
+
+
 _PARTITIONED = """
 SELECT cell FROM changes
 WHERE namespace = $namespace AND name = $name AND cell IS NOT NULL LIMIT 1
 """
-_CHANGES = """
-SELECT run_id, cell, partition, extent, valid_from, mode = 'removed' AS is_removed,
-       mode NOT IN ('drop', 'truncate', 'removed') AS is_written,
-       valid_to IS NULL AND mode NOT IN ('drop', 'truncate', 'removed') AS is_there
-FROM changes
-WHERE namespace = $namespace AND name = $name AND extent <> 'none'
-ORDER BY valid_from, run_id, cell
-"""
+
+
+def _changes_sql(since: datetime | None) -> str:
+    return f"""
+    WITH f AS ({sql.table_of(*_DATASET)})
+    SELECT c.namespace, c.name, c.run_id, c.cell, c.partition, c.extent, c.valid_from,
+        c.mode = 'removed' AS is_removed, c.mode NOT IN {sql.REMOVING} AS is_written,
+        c.valid_to IS NULL AND c.mode NOT IN {sql.REMOVING} AS is_there
+    FROM changes AS c JOIN f ON f.namespace = c.namespace AND f.name = c.name
+    WHERE c.extent <> 'none' AND {sql.since("c.valid_from", since)}
+    ORDER BY c.valid_from, c.run_id, c.cell
+    """
 
 
 class Gap(msgspec.Struct, frozen=True):
@@ -166,9 +187,56 @@ def completeness(history: Rows, dataset: DatasetName) -> Completeness:
 
     :param history: an opened store of the history
     """
-    there = _Partitions(history.rows(_CHANGES, dataset._asdict()))
-    runs = history.rows(_RUNS, dataset._asdict())
-    writes = writes_of(history, dataset)
+    return Recorded(history, [dataset]).completeness(dataset)
+
+
+class Recorded:
+    """The writes, changes and runs of some datasets, from which their gaps follow.
+
+    There is one query of each kind for all of them, because of a large history each takes long.
+
+    :param history: an opened store of the history
+    :param since: time from which on runs count; None for all
+    """
+
+    def __init__(
+        self, history: Rows, datasets: Sequence[DatasetName], since: datetime | None = None
+    ) -> None:
+        named = sql.lists(_DATASET, datasets)
+        self.writes = writes_of(history, datasets, since)
+        self._changes: dict[DatasetName, list[dict[str, Any]]] = defaultdict(list)
+        for row in history.rows(_changes_sql(since), named):
+            self._changes[DatasetName(row["namespace"], row["name"])].append(row)
+        self._runs: dict[DatasetName, list[dict[str, Any]]] = defaultdict(list)
+        for row in history.rows(_writers_sql(since), named):
+            self._runs[DatasetName(row["of_namespace"], row["of_name"])].append(row)
+        runs = (row for of_dataset in self._runs.values() for row in of_dataset)
+        dags = dict.fromkeys((row["namespace"], row["dag_id"]) for row in runs)
+        self._dates: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
+        for row in history.rows(_dates_sql(since), sql.lists(_DAG, dags)) if dags else ():
+            self._dates[row["namespace"], row["dag_id"]].append(row)
+
+    def completeness(self, dataset: DatasetName) -> Completeness:
+        """List the gaps of one of the datasets, and what could not be judged."""
+        runs = self._runs[dataset]
+        own = {(row["namespace"], row["job"]) for row in runs}
+        dags = dict.fromkeys((row["namespace"], row["dag_id"]) for row in runs)
+        dates = [
+            row
+            for dag in dags
+            for row in self._dates[dag]
+            if (row["namespace"], row["job"]) not in own
+        ]
+        return _completeness(dataset, self.writes[dataset], self._changes[dataset], runs + dates)
+
+
+def _completeness(
+    dataset: DatasetName,
+    writes: Mapping[str, Writes],
+    changes: Sequence[dict[str, Any]],
+    runs: Sequence[dict[str, Any]],
+) -> Completeness:
+    there = _Partitions(changes)
     by_cell: dict[str, Gap] = {}
     unjudged = []
     readers: list[Callable[[str], bool]] = []
@@ -415,7 +483,12 @@ class _OfTask:
         """
         given = self._relation.given
         dags = {row["dag_id"] for row in self._runs if self._is_own(row)}
-        read = [(given.read(dates_of(row)), row) for row in self._runs if row["dag_id"] in dags]
+        of_dags = (
+            row
+            for row in self._runs
+            if row["namespace"] == self._task.namespace and row["dag_id"] in dags
+        )
+        read = [(given.read(dates_of(row)), row) for row in of_dags]
         rows = [(points, row) for points, row in read if points is not None]
         if dateless := sum(points is None and self._is_own(row) for points, row in read):
             self.unjudged.append(Unjudged.no_dates(dateless, self._task.job))

@@ -15,13 +15,9 @@ from msgspec.structs import replace
 
 from airflow_provider_sparklineage.history.queries import answers, sql
 from airflow_provider_sparklineage.history.queries.datasets import cell_of, check_column, content
-from airflow_provider_sparklineage.history.queries.plan import (
-    Part,
-    plan_for,
-    unwritten,
-    with_unwritten,
-)
-from airflow_provider_sparklineage.history.queries.unjudged import of_impact
+from airflow_provider_sparklineage.history.queries.plan import plan_for, with_unwritten
+from airflow_provider_sparklineage.history.queries.unjudged import not_looked_for, of_impact
+from airflow_provider_sparklineage.history.queries.unwritten import Part, since_of, unwritten
 from airflow_provider_sparklineage.history.queries.walk import (
     Node,
     breadth_first,
@@ -331,7 +327,7 @@ def impact(
     it was made from a version that no longer exists. For a column, the walk follows column lineage.
     The column of a hop is None if the version depends on the subject by a condition on all columns,
     such as a filter, or if the columns are not known. The plan for a partition also has partitions
-    that are due, do not exist, and would be made from it (:mod:`.plan`).
+    that are due, do not exist, and would be made from it (:mod:`.unwritten`).
 
     :param history: an opened store of the history
     :param dataset: the dataset that has the partition
@@ -372,10 +368,13 @@ def impact(
     certain = {node.run_id for node, v in there.items() if node.run_id and v.is_certain}
     reasons = reasons_of(history, visited, affected, of_subject)
     plan = plan_for(history, affected, reasons, certain)
-    if cell is not None:
-        parts = _parts(there, plan) | {Part(dataset, cell): 0}
-        plan = with_unwritten(plan, unwritten(history, parts))
-    return replace(answer, plan=plan)
+    if cell is None:
+        return replace(answer, plan=plan)
+    subject = Part(dataset, cell)
+    since = since_of(history, subject, (reading.started for reading in readings))
+    found = unwritten(history, _parts(there, plan) | {subject: 0}, since)
+    unjudged = (*answer.unjudged, *not_looked_for(found.left_out))
+    return replace(answer, plan=with_unwritten(plan, found.unwritten), unjudged=unjudged)
 
 
 def _parts(there: Level, plan: answers.Plan) -> dict[Part, int]:

@@ -1,32 +1,27 @@
 """Plans: task instances to run again in the order of the data flow, and partitions to write first.
 
-If a partition was never written, no run has read other data for it, and so no link leads to it. Two
-learned rules together find it. The pattern of a task tells which output partitions are made from a
-partition that the task reads. :mod:`.gaps` tells which partitions are due and not there, and which
-DAG run should have written each. An output partition that is due is in the plan.
+The latter were never written; :mod:`.unwritten` finds them.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from functools import cache, partial
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
 from airflow_provider_sparklineage.history import bounds
 from airflow_provider_sparklineage.history.queries import answers, sql
-from airflow_provider_sparklineage.history.queries.gaps import Gap, gaps
-from airflow_provider_sparklineage.history.queries.patterns.inverse import InverseRelation
-from airflow_provider_sparklineage.history.queries.patterns.observed import known_of, learned_of
-from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.partitioning import Partition
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
     from collections.abc import Set as AbstractSet
     from datetime import datetime
+
+    from airflow_provider_sparklineage.history.queries.gaps import Gap
+    from airflow_provider_sparklineage.history.queries.unwritten import Part, Unwritten
 
 
 _MOST_COLUMNS = _MOST_REASONS = 20
@@ -246,113 +241,6 @@ def _written(reason: answers.Reason, columns: tuple[str, ...]) -> answers.Reason
         text += f", changed {reason.cause.at:%Y-%m-%d %H:%M} UTC ({reason.cause.how})"
     text = f"read {text}" if reason.is_direct else f"its source is stale: {text}"
     return replace(reason, columns=columns, text=text)
-
-
-_OUTPUTS = """
-SELECT DISTINCT namespace, name FROM changes
-WHERE run_id IN (
-    SELECT reader_run_id FROM bindings WHERE namespace = $namespace AND name = $name
-) AND NOT (namespace = $namespace AND name = $name)
-ORDER BY namespace, name
-"""
-_PLANNED = frozenset({"failed", "not_written", "no_run"})
-"""A run of the task can fill gaps with these reasons, but not ``running`` or ``dropped`` ones."""
-
-
-class Part(NamedTuple):
-    """A partition of a dataset.
-
-    :param cell: canonical text of the partition: ``dt=2024-10-15/region=eu``
-    """
-
-    dataset: DatasetName
-    cell: str
-
-
-class Unwritten(NamedTuple):
-    """A partition that is due and not there.
-
-    :param output: the partition
-    :param gap: the same partition, with the task that should have written it
-    :param follows: the partition from which this one is made
-    :param wave: the number of the wave (the group of task instances that are cleared together) in
-        which it can be written, as in :class:`~.answers.Step`
-    """
-
-    output: Part
-    gap: Gap
-    follows: Part
-    wave: int
-
-
-class _Output:
-    """The missing partitions of a dataset, and the rules by which they are made from others."""
-
-    def __init__(self, history: sql.Rows, name: DatasetName) -> None:
-        self.due = [gap for gap in gaps(history, name) if gap.reason in _PLANNED]
-        self._learned: dict[DatasetName, list[tuple[InverseRelation, list[Gap]]]] = defaultdict(
-            list
-        )
-        if not self.due:
-            return
-        known = known_of(history, name)
-        for pattern, learned in learned_of(history, name):
-            source = DatasetName(pattern.input.namespace, pattern.input.name)
-            due = [gap for gap in self.due if gap.job == pattern.job]
-            values = [answers.values_of(gap.cell) or {} for gap in due]
-            inverse = InverseRelation(learned.relation, values, known)
-            self._learned[source].append((inverse, due))
-
-    def following(self, part: Part) -> Iterator[Gap]:
-        """Yield the missing partitions that would be made from ``part`` of another dataset.
-
-        The learned pattern of a task tells which partitions it makes from those that it reads.
-        """
-        for inverse, due in self._learned[part.dataset]:
-            yield from (due[number] for number in inverse.leading_to(part.cell))
-
-
-def unwritten(history: sql.Rows, parts: Mapping[Part, int]) -> list[Unwritten]:
-    """Find the missing partitions that can be made from some partitions, also in several steps.
-
-    In the next step, the partitions that were found count as partitions from which others can be
-    made.
-
-    :param history: an opened store of the history
-    :param parts: the partitions at the beginning, each with the number of the first wave (the group
-        of task instances that are cleared together) that can read it
-    """
-    output_of = cache(partial(_Output, history))
-
-    @cache
-    def names_of(dataset: DatasetName) -> list[DatasetName]:
-        rows = history.rows(_OUTPUTS, dataset._asdict())
-        return [DatasetName(row["namespace"], row["name"]) for row in rows]
-
-    planned: dict[Part, Unwritten] = {}
-    waiting = dict(parts)
-    last = max(parts.values(), default=0)
-    while waiting:
-        new: dict[Part, int] = {}
-        open_gaps: dict[DatasetName, set[str]] = {}
-        # The latest wave decides. So it comes first, and a partition that it leads to is not looked
-        # for again: many parts may lead to the same partitions.
-        for part, wave in sorted(waiting.items(), key=itemgetter(1), reverse=True):
-            bounds.check()
-            for name in names_of(part.dataset):
-                due = output_of(name).due
-                remaining = open_gaps.setdefault(name, {gap.cell for gap in due})
-                for gap in output_of(name).following(part) if remaining else ():
-                    if gap.cell not in remaining:
-                        continue
-                    remaining.discard(gap.cell)
-                    output = Part(name, gap.cell)
-                    before = planned.get(output)
-                    if before is None or before.wave < wave <= last + len(planned):
-                        planned[output] = Unwritten(output, gap, part, wave)
-                        new[output] = wave + 1
-        waiting = new
-    return list(planned.values())
 
 
 def with_unwritten(plan: answers.Plan, missing: Iterable[Unwritten]) -> answers.Plan:

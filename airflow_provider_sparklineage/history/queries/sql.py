@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+    from datetime import datetime
 
 
 UNCERTAIN = "('declared', 'last_known')"
@@ -44,6 +45,19 @@ def lists(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> dict[str, list
     """
     found = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in names]
     return dict(zip(names, found, strict=True))
+
+
+def since(column: str, time: datetime | None) -> str:
+    """Give the SQL condition that a time is null, or not before another one.
+
+    The time is written into the query, because a parameter would not let DuckDB skip rows.
+
+    :param column: SQL for the first time
+    :param time: None if the condition holds for any time
+    """
+    if time is None:
+        return "TRUE"
+    return f"({column} IS NULL OR {column} >= CAST('{time.isoformat(' ')}' AS TIMESTAMP))"
 
 
 READ_OR_WRITTEN = (*RUN, "namespace", "name", "of_column")

@@ -204,3 +204,16 @@ def of_impact(history: sql.Rows, readers: Iterable[tuple[str, Any]]) -> tuple[Un
         for reason, text in _READER_TEXTS.items()
         if reason in jobs
     )
+
+
+_NOT_LOOKED_FOR = (
+    "Partitions of {them} that were never written may be missing in the plan: "
+    "there was no time to look for them"
+)
+
+
+def not_looked_for(datasets: Sequence[DatasetName]) -> tuple[Unjudged, ...]:
+    """Say for which datasets a plan lacks what was never written; nothing if there are none."""
+    if not datasets:
+        return ()
+    return (Unjudged.of_datasets("left_out", _NOT_LOOKED_FOR, datasets),)

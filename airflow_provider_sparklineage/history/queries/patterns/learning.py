@@ -561,9 +561,8 @@ def _best(
         points = [({p[axis] for p in run.given}, {p[0] for p in run.found}) for run in alone]
         for rule in candidates(other, found.axes[n], points):
             link = Link(axis, rule)
-            relation = Relation(given, one, (link,))
-            marks = [judged(relation, run, there) for run in alone]
-            if sum(map(bool, marks)) * 2 <= len(marks) or (
+            marks = _marks(Relation(given, one, (link,)), alone, there, -best[0][0] if best else 0)
+            if marks is None or (
                 _is_of_whole_days(found.axes[n], other) and marks.count(1) * 2 <= len(marks)
             ):
                 continue
@@ -575,6 +574,29 @@ def _best(
             )
             best = min(best or (key, link), (key, link), key=lambda pair: pair[0])
     return best[1] if best else Link(0, Every(TEXT, found.axes[n].unit))
+
+
+def _marks(
+    relation: Relation, runs: Sequence[Observed], known: KnownPoints, best: float
+) -> list[float] | None:
+    """Give the score of each run (:func:`judged`).
+
+    :param best: the sum of the scores of the best relation so far
+    :return: None, as soon as it is seen, if no more than half of the runs follow the relation, or
+        if the sum of the scores is less than the best one
+    """
+    marks: list[float] = []
+    total, failed = 0.0, 0
+    for number, run in enumerate(runs, 1):
+        marks.append(mark := judged(relation, run, known))
+        total += mark
+        failed += not mark
+        if failed * 2 >= len(runs) or total + len(runs) - number < best - _ROUNDED:
+            return None
+    return marks
+
+
+_ROUNDED = 1e-6  # sums of 0.9 in another order may differ
 
 
 def _is_of_whole_days(found: Axis, given: Axis) -> bool:

@@ -6,6 +6,7 @@ The patterns are in the form in which the command prints them.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from datetime import datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -14,6 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from airflow_provider_sparklineage.history.facts.cells import cell_of_text
+from airflow_provider_sparklineage.history.queries import sql
 from airflow_provider_sparklineage.history.queries.answers import Dataset, at_utc_if_known
 from airflow_provider_sparklineage.history.queries.patterns.axes import axes_of
 from airflow_provider_sparklineage.history.queries.patterns.learning import Learned, Pair, learn
@@ -29,7 +31,7 @@ from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.partitioning import escape
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from airflow_provider_sparklineage.history.queries.patterns.axes import Axis
     from airflow_provider_sparklineage.history.queries.patterns.rules import Relation
@@ -127,26 +129,40 @@ class Pattern(msgspec.Struct, frozen=True):
 DATES = ("data_interval_end", "data_interval_start", "logical_date")
 """The dates of a run, sorted by name: the dimensions in the text that :func:`dates_of` gives."""
 
-_WRITES = """
-SELECT r.run_id, r.namespace, r.job, r.started, r.ended, r.data_interval_end, r.data_interval_start,
-       r.logical_date, a.extent, list_sort(list(a.cell)) AS cells,
-       a.first_partition, a.last_partition, a.partition_count
-FROM accesses AS a JOIN runs AS r ON a.run_id = r.run_id
-WHERE a.side = 'write' AND a.namespace = $namespace AND a.name = $name AND a.extent <> 'none'
-  AND r.state = 'COMPLETE' AND NOT coalesce(a.is_failed, FALSE)
-  AND coalesce(a.mode, 'unknown') NOT IN ('drop', 'truncate', 'removed', 'alter', 'rename')
-GROUP BY ALL ORDER BY r.ended, r.run_id, a.extent, a.first_partition
-"""
-_READS = """
-SELECT a.run_id, a.namespace, a.name, a.extent, list_sort(list(a.cell)) AS cells,
-       a.first_partition, a.last_partition, a.partition_count
-FROM accesses AS a
-WHERE a.side = 'read' AND a.extent <> 'none' AND a.run_id IN (
-    SELECT run_id FROM accesses
-    WHERE side = 'write' AND namespace = $namespace AND name = $name AND extent <> 'none'
-)
-GROUP BY ALL ORDER BY a.namespace, a.name, a.run_id, a.extent, a.first_partition
-"""
+_DATASET = ("namespace", "name")
+_NOT_WRITING = "('drop', 'truncate', 'removed', 'alter', 'rename')"
+
+
+def _writes_sql(since: datetime | None) -> str:
+    return f"""
+    WITH f AS ({sql.table_of(*_DATASET)})
+    SELECT a.namespace AS of_namespace, a.name AS of_name, r.run_id, r.namespace, r.job, r.started,
+        r.ended, r.data_interval_end, r.data_interval_start, r.logical_date, a.extent,
+        list_sort(list(a.cell)) AS cells, a.first_partition, a.last_partition, a.partition_count
+    FROM accesses AS a JOIN f ON f.namespace = a.namespace AND f.name = a.name
+    JOIN runs AS r ON a.run_id = r.run_id
+    WHERE a.side = 'write' AND a.extent <> 'none' AND r.state = 'COMPLETE'
+        AND NOT coalesce(a.is_failed, FALSE) AND coalesce(a.mode, 'unknown') NOT IN {_NOT_WRITING}
+        AND {sql.since("a.accessed_at", since)} AND {sql.since("r.ended", since)}
+    GROUP BY ALL ORDER BY r.ended, r.run_id, a.extent, a.first_partition
+    """
+
+
+def _reads_sql(since: datetime | None) -> str:
+    return f"""
+    WITH f AS ({sql.table_of(*_DATASET)}), writers AS (
+        SELECT DISTINCT a.run_id FROM accesses AS a
+        JOIN f ON f.namespace = a.namespace AND f.name = a.name
+        WHERE a.side = 'write' AND a.extent <> 'none' AND {sql.since("a.accessed_at", since)}
+    )
+    SELECT a.run_id, a.namespace, a.name, a.extent, list_sort(list(a.cell)) AS cells,
+        a.first_partition, a.last_partition, a.partition_count
+    FROM accesses AS a SEMI JOIN writers AS w ON w.run_id = a.run_id
+    WHERE a.side = 'read' AND a.extent <> 'none' AND {sql.since("a.accessed_at", since)}
+    GROUP BY ALL ORDER BY a.namespace, a.name, a.run_id, a.extent, a.first_partition
+    """
+
+
 _UNCLEAR = """
 SELECT DISTINCT a.namespace, a.name
 FROM accesses AS w JOIN runs AS r ON r.run_id = w.run_id JOIN accesses AS a ON a.run_id = w.run_id
@@ -154,16 +170,22 @@ WHERE w.side = 'write' AND w.namespace = $namespace AND w.name = $name AND w.ext
   AND r.state = 'COMPLETE' AND a.side = 'read' AND a.extent <> 'none'
 ORDER BY a.namespace, a.name
 """
-_KNOWN = """
-SELECT cell, min(since) AS since FROM (
-    SELECT cell, valid_from AS since FROM changes
-    WHERE namespace = $namespace AND name = $name AND mode NOT IN ('drop', 'truncate', 'removed')
-    UNION ALL
-    SELECT cell, accessed_at AS since FROM accesses
-    WHERE namespace = $namespace AND name = $name AND side = 'read'
-) AS seen
-WHERE cell IS NOT NULL GROUP BY cell ORDER BY cell
-"""
+
+
+def _known_sql(since: datetime | None) -> str:
+    return f"""
+    WITH f AS ({sql.table_of(*_DATASET)})
+    SELECT namespace, name, cell, min(since) AS since FROM (
+        SELECT c.namespace, c.name, c.cell, c.valid_from AS since FROM changes AS c
+        JOIN f ON f.namespace = c.namespace AND f.name = c.name
+        WHERE c.mode NOT IN {sql.REMOVING} AND {sql.since("c.valid_from", since)}
+        UNION ALL
+        SELECT a.namespace, a.name, a.cell, a.accessed_at AS since FROM accesses AS a
+        JOIN f ON f.namespace = a.namespace AND f.name = a.name
+        WHERE a.side = 'read' AND {sql.since("a.accessed_at", since)}
+    ) AS seen
+    WHERE cell IS NOT NULL GROUP BY namespace, name, cell ORDER BY namespace, name, cell
+    """
 
 
 class Task(NamedTuple):
@@ -205,7 +227,7 @@ def patterns(history: Rows, dataset: DatasetName) -> list[Pattern]:
 
     :param history: an opened store of the history
     """
-    return [pattern for pattern, _ in learned_of(history, dataset)]
+    return [pattern for pattern, _ in learned_of(history, writes_of(history, [dataset]))[dataset]]
 
 
 def without_pattern(
@@ -224,44 +246,83 @@ def without_pattern(
     return [name for name in read if name not in ruled]
 
 
-def learned_of(history: Rows, dataset: DatasetName) -> list[tuple[Pattern, Learned]]:
-    """Learn the patterns of a dataset; give each with its relation, which a plan can apply.
+AllWrites = Mapping[DatasetName, Mapping[str, "Writes"]]
+"""For each dataset, the writes of each run, by run_id, in the order of the runs' ends."""
+
+
+def learned_of(
+    history: Rows,
+    writes: AllWrites,
+    inputs: Collection[DatasetName] | None = None,
+    since: datetime | None = None,
+) -> dict[DatasetName, list[tuple[Pattern, Learned]]]:
+    """Learn the patterns of datasets; give each with its relation, which a plan can apply.
 
     :param history: an opened store of the history
+    :param writes: the writes to these datasets, as :func:`writes_of` gives them
+    :param inputs: learn only how these datasets are read; None for all
+    :param since: time from which on reads count; None for all
     """
-    writes = writes_of(history, dataset)
-    learned: list[tuple[Pattern, Learned]] = []
-    reads = _reads(history, dataset)
-    known = {name: known_of(history, name) for name in sorted({name for name, _ in reads})}
-    sources: dict[Source, dict[str, list[dict[str, Any]]]] = defaultdict(dict)
-    for (name, run_id), rows in reads.items():
-        if run_id in writes:
+    reads: dict[str, dict[DatasetName, list[dict[str, Any]]]] = defaultdict(dict)
+    for row in history.rows(_reads_sql(since), sql.lists(_DATASET, writes)):
+        name = DatasetName(row["namespace"], row["name"])
+        if inputs is None or name in inputs:
+            reads[row["run_id"]].setdefault(name, []).append(row)
+    known = known_of(history, {name for of_run in reads.values() for name in of_run}, since)
+    return {
+        dataset: list(_patterns(dataset, of_dataset, reads, known))
+        for dataset, of_dataset in writes.items()
+    }
+
+
+def _patterns(
+    dataset: DatasetName,
+    writes: Mapping[str, Writes],
+    reads: Mapping[str, Mapping[DatasetName, Sequence[dict[str, Any]]]],
+    known: Mapping[DatasetName, Mapping[str, datetime]],
+) -> Iterator[tuple[Pattern, Learned]]:
+    sources: dict[Source, dict[str, Sequence[dict[str, Any]]]] = defaultdict(dict)
+    for run_id in sorted(writes.keys() & reads.keys()):
+        for name, rows in reads[run_id].items():
             sources[Source(writes[run_id].task, name)][run_id] = rows
     for source, by_run in sorted(sources.items()):
-        learned += _pattern(dataset, source, writes, by_run, known[source.input])
-    return learned
+        yield from _pattern(dataset, source, writes, by_run, known.get(source.input, {}))
 
 
-def writes_of(history: Rows, dataset: DatasetName) -> dict[str, Writes]:
-    """Give each successful run's writes to a dataset, by run_id, in the order of the runs' ends.
+def writes_of(
+    history: Rows, datasets: Iterable[DatasetName], since: datetime | None = None
+) -> AllWrites:
+    """Give each successful run's writes to some datasets.
 
     :param history: an opened store of the history
+    :param since: time from which on writes count; None for all
     """
-    by_run: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for row in history.rows(_WRITES, dataset._asdict()):
-        by_run[row["run_id"]].append(row)
+    by_run: dict[DatasetName, dict[str, list[dict[str, Any]]]]
+    by_run = {one: defaultdict(list) for one in datasets}
+    for row in history.rows(_writes_sql(since), sql.lists(_DATASET, by_run)):
+        by_run[DatasetName(row["of_namespace"], row["of_name"])][row["run_id"]].append(row)
+    return {dataset: _writes_of_runs(of_runs) for dataset, of_runs in by_run.items()}
+
+
+def _writes_of_runs(by_run: Mapping[str, Sequence[dict[str, Any]]]) -> dict[str, Writes]:
     cells = (cell for rows in by_run.values() for row in rows for cell in row["cells"])
     known = dict.fromkeys(cell for cell in cells if cell)
     return {run_id: _writes(rows, known) for run_id, rows in by_run.items()}
 
 
-def known_of(history: Rows, dataset: DatasetName) -> dict[str, datetime]:
-    """Give the partitions of a dataset that runs wrote or read, with the time of the first access.
+def known_of(
+    history: Rows, datasets: Iterable[DatasetName], since: datetime | None = None
+) -> dict[DatasetName, dict[str, datetime]]:
+    """Give the partitions of datasets that runs wrote or read, with the time of the first access.
 
     :param history: an opened store of the history
-    :return: the time by the canonical text of the partition
+    :param since: time from which on accesses count; None for all
+    :return: for each dataset, the time by the canonical text of the partition
     """
-    return {row["cell"]: row["since"] for row in history.rows(_KNOWN, dataset._asdict())}
+    known: dict[DatasetName, dict[str, datetime]] = {one: {} for one in datasets}
+    for row in history.rows(_known_sql(since), sql.lists(_DATASET, known)) if known else ():
+        known[DatasetName(row["namespace"], row["name"])][row["cell"]] = row["since"]
+    return known
 
 
 def dates_of(row: Mapping[str, Any]) -> str:
@@ -291,15 +352,6 @@ def _writes(rows: Sequence[dict[str, Any]], known: Collection[str]) -> Writes:
         None if is_whole else _cells(rows, known),
         is_whole,
     )
-
-
-def _reads(
-    history: Rows, dataset: DatasetName
-) -> dict[tuple[DatasetName, str], list[dict[str, Any]]]:
-    reads: dict[tuple[DatasetName, str], list[dict[str, Any]]] = defaultdict(list)
-    for row in history.rows(_READS, dataset._asdict()):
-        reads[DatasetName(row["namespace"], row["name"]), row["run_id"]].append(row)
-    return reads
 
 
 def _pattern(

@@ -501,3 +501,17 @@ def test_partitions_without_a_time_could_not_be_judged(answers):
     for n in range(3):
         answers.run(n, [], ["region=eu", "region=us"], **NOTHING)
     assert (missing(answers), unjudged(answers)) == ([], [("no_rule", 3, "")])
+
+
+# --- several Airflows -----------------------------------------------------------------------------
+
+
+def test_the_dates_of_another_airflow_are_not_missing_in_a_dag_of_the_same_name(answers):
+    """One Airflow writes each day of a region, the other one each second day of another region."""
+    for n in range(12):
+        answers.run(n, [], [f"{day(n)}/region=eu"], run_id=f"daily-{n}")
+        if n % 2 == 0:
+            cells = [f"{day(n)}/region=us"]
+            answers.run(n, [], cells, run_id=f"other-{n}", namespace="other", task="build")
+    found = [(gap.namespace, folder(gap.partition)) for gap in gaps(answers, REVENUE)]
+    assert [one for one in found if one[0] == "other"] == []

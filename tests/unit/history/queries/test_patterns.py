@@ -13,7 +13,11 @@ from airflow_provider_sparklineage.history.queries.answers import values_of
 from airflow_provider_sparklineage.history.queries.drift import drift
 from airflow_provider_sparklineage.history.queries.gaps import gaps
 from airflow_provider_sparklineage.history.queries.patterns.inverse import InverseRelation
-from airflow_provider_sparklineage.history.queries.patterns.observed import learned_of, patterns
+from airflow_provider_sparklineage.history.queries.patterns.observed import (
+    learned_of,
+    patterns,
+    writes_of,
+)
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.exceptions import HistoryError
 from tests.unit.history.queries.answers import START, Answers
@@ -115,7 +119,7 @@ def test_days_of_a_month_are_its_days_though_it_is_not_over(answers):
 
 def test_a_partition_that_was_never_written_is_planned_by_the_pattern(answers):
     daily(answers)
-    (_, learned), *_ = learned_of(answers, REVENUE)
+    (_, learned), *_ = learned_of(answers, writes_of(answers, [REVENUE]))[REVENUE]
     days = [day(n) for n in range(390, 410)]
     inverse = InverseRelation(learned.relation, [values_of(one) for one in days])
     assert [days[number] for number in inverse.leading_to(day(400))] == [day(401)]

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+import pytest
+
 from airflow_provider_sparklineage.history import bounds
+from airflow_provider_sparklineage.history.queries import unwritten
 from airflow_provider_sparklineage.history.queries.answers import Plan
 from airflow_provider_sparklineage.history.queries.gaps import gaps
 from airflow_provider_sparklineage.history.queries.impact import impact
-from airflow_provider_sparklineage.history.queries.plan import Part, Unwritten, with_unwritten
+from airflow_provider_sparklineage.history.queries.plan import with_unwritten
+from airflow_provider_sparklineage.history.queries.unwritten import Part, Unwritten, since_of
 from tests.unit.history.queries.asked import named
 from tests.unit.history.worlds import event, read, write
 
@@ -155,3 +159,55 @@ def test_totals_since_the_first_day_are_planned_in_no_time(history):
         bounds.check()
     due = [f"day-{n}" for n in (4, 9, 14, 19)]
     assert [step.dag_run_id for step in found.plan.steps if step.run_id == ""] == [*due, *due]
+
+
+def test_where_there_is_no_time_the_plan_says_for_which_datasets(history, monkeypatch):
+    monkeypatch.setattr(unwritten, "_TO_BE_LEFT", 1.1)  # more than there can be
+    asked = history(*shop(without={("make", 5), ("report", 7)}))
+    with bounds.within(bounds.Bound.of(60, "It takes a second.")):
+        found = impact(asked, named("orders"), day(7))
+    assert ("report", "day-7", 0) not in planned(found)
+    assert [(one.reason, one.text) for one in found.unjudged] == [
+        (
+            "left_out",
+            "Partitions of 2 datasets that were never written may be missing in the plan: "
+            "there was no time to look for them: report, revenue.",
+        )
+    ]
+
+
+def test_without_a_bound_of_time_all_datasets_are_looked_at(history, monkeypatch):
+    monkeypatch.setattr(unwritten, "_TO_BE_LEFT", 1.1)
+    found = impact(history(*shop(without={("make", 5)})), named("orders"), day(5))
+    assert ("make", "day-5", 0) in planned(found)
+    assert not found.unjudged
+
+
+def test_runs_count_from_400_days_before_the_partition_on(history):
+    asked = history(*shop())
+    of_day = Part(named("orders"), day(5))
+    assert since_of(asked, of_day, ()) == FIRST + timedelta(5 - 400)
+    early = FIRST - timedelta(50)
+    assert since_of(asked, of_day, (None, early)) == early - timedelta(400)
+    region = Part(named("orders"), "region=eu")
+    assert since_of(asked, region, ()) is None
+    assert since_of(asked, Part(named("orders"), "dt=0001-01-02"), ()) is None
+
+
+def test_what_was_written_before_the_runs_that_count_is_not_missing(history, monkeypatch):
+    """The day was written long before its run, which is the only one that counts and failed."""
+    monkeypatch.setattr(unwritten, "_BEFORE", timedelta(days=4))
+    early = write(day(6), name="revenue")
+    filled_in = event("by hand", "2024-09-01T00:01:00.000000Z", early, job="by hand")
+    events = shop(without={("report", 6)}, failed={("make", 6)})
+    found = impact(history(*events, filled_in), named("orders"), day(6))
+    assert not [one for one in planned(found) if one[0] == "make"]
+    found = impact(history(*shop(failed={("make", 6)})), named("orders"), day(6))
+    assert [one for one in planned(found) if one[0] == "make"] == [("make", "day-6", 0)]
+
+
+@pytest.mark.parametrize("kind", ["START", "RUNNING"])
+def test_what_a_run_is_writing_now_is_not_planned(history, kind):
+    running = run("make", 5, event_type=kind)
+    found = impact(history(*shop(without={("make", 5)}), running), named("orders"), day(5))
+    assert not [one for one in planned(found) if one[0] == "make"]
