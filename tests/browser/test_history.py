@@ -95,7 +95,7 @@ def step(n, task, wave, **other):
     return {"run": run(n, task), "wave": wave, "reasons": reasons, **known, **other}
 
 
-NO_PLAN = {"steps": [], "by_hand": [], "hidden": 0}
+NO_PLAN = {"steps": [], "by_hand": [], "hidden": 0, "left_out": 0}
 PLANS = {
     "refresh": NO_PLAN,
     "impact": {
@@ -107,6 +107,7 @@ PLANS = {
         ],
         "by_hand": [{**step(3, "dbt", 0), "may_clear": False}],
         "hidden": 3,
+        "left_out": 2,
     },
 }
 DATASETS = {
@@ -300,6 +301,7 @@ def test_a_step_is_cleared_after_confirmation_and_only_what_may_be(show):
     page = show(answers, PLACE)
     choose(page)
     page.get_by_role("button", name="Run again").click()
+    expect(page.get_by_text("there was no time to look in 2 datasets")).to_have_count(1)
     second = page.get_by_role("region", name="Step 2")
     expect(second.get_by_text("You may not clear it.")).to_have_count(1)
     elsewhere = second.get_by_role("row", name="Another Airflow ran it; clear it there.")

@@ -446,7 +446,8 @@ def rerun_plans(
     """Give two plans: to repeat the runs that used a partition, and to make the partition fresh.
 
     :return: ``impact`` and ``refresh``, each with ``steps`` in the order in which data flows,
-        steps to do ``by_hand``, and the number of ``hidden`` steps
+        steps to do ``by_hand``, the number of ``hidden`` steps, and ``left_out``, as
+        :meth:`.OpenedHistory.plan` gives it
     """
     permissions.checked_partition(wanted.dataset, wanted.partition, history, visibility)
     plans = {
@@ -487,7 +488,8 @@ def _shown_plan(
         for part in _PLAN_PARTS
     }
     count = sum(len(plan[part]) for part in _PLAN_PARTS)
-    return {**parts, "hidden": count - sum(map(len, parts.values()))}
+    hidden = count - sum(map(len, parts.values()))
+    return {**parts, "hidden": hidden, "left_out": plan.get("left_out", 0)}
 
 
 def _due_run(step: dict[str, Any], visibility: Visibility) -> dict[str, Any] | None:

@@ -214,9 +214,13 @@ class OpenedHistory:
 
         :param partition: text of the partition; None for all of the dataset
         :param column: name of the column; None for all columns
-        :return: the fields of :class:`~airflow_provider_sparklineage.history.queries.answers.Plan`
+        :return: the fields of :class:`~airflow_provider_sparklineage.history.queries.answers.Plan`,
+            and ``left_out``: of how many datasets what was never written may be missing, because
+            there was no time to look for it
         """
-        return _plain_dict(impact(self._history, dataset, partition, column).plan)
+        answer = impact(self._history, dataset, partition, column)
+        left_out = sum(one.count for one in answer.unjudged if one.reason == "left_out")
+        return {**_plain_dict(answer.plan), "left_out": left_out}
 
     @_bounded
     def stale(self, dataset: DatasetName) -> list[dict[str, Any]]:

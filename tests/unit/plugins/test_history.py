@@ -224,6 +224,11 @@ def test_what_airflow_did_not_run_is_cleared_by_nobody(admin):
     assert [s["may_clear"] for s in found["by_hand"]] == [False]
 
 
+def test_a_plan_says_of_how_many_datasets_something_may_be_missing(visitor):
+    found = answers.rerun_plans(WANTED, History(plan={**PLAN, "left_out": 2}), visitor)["impact"]
+    assert found["left_out"] == 2
+
+
 def due(**other):
     names = {"dag_id": "shop", "task_id": "orders", "dag_run_id": "r1", "map_index": -1}
     return step("", **names | other)

@@ -41,6 +41,9 @@ function Steps({ title, plan }: { title: string; plan: Plan }) {
         </>
       )}
       <Hidden count={plan.hidden} />
+      {plan.left_out > 0 && (
+        <p className="facts" role="status">Not judged: there was no time to look in {counted(plan.left_out, "dataset")} for partitions that were never written. The command “airflow sparklineage impact --plan” takes more time.</p>
+      )}
     </section>
   );
 }

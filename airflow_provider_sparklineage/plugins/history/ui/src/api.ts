@@ -98,6 +98,7 @@ export interface Plan {
   steps: Step[];
   by_hand: Step[];
   hidden: number;
+  left_out: number; // of so many datasets, there was no time to look for what was never written
 }
 
 export interface Change {
