@@ -1,8 +1,8 @@
 """Events as tasks leave them in an archive, as many as are wanted, quickly.
 
-A hundred tasks run each day. Each reads three days of three tables of others, and writes its own
-day of its table, of ten or of fifty columns: 7 or 18 KB an event. Of *skewed* events, each reads
-the whole of one more table, too, which the first task overwrites.
+A hundred tasks run each day. Each reads the three days before of three tables of others, and
+writes its own day of its table, of ten or of fifty columns: 7 or 18 KB an event. Of *skewed*
+events, each reads the whole of one more table, too, which the first task overwrites.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def events(count: int, first: int = 0, *, is_skewed: bool = False) -> Iterator[b
         task = number % TASKS
         day = day_of(number)
         text = made[task].replace(_RUN, f"00000000-0000-7000-8000-{number:012x}")
-        for ago in range(DAYS_READ):
+        for ago in range(DAYS_READ + 1):
             text = text.replace(_DAY.format(ago), str(day - timedelta(ago)))
         yield text.encode()
 
@@ -61,8 +61,8 @@ def write_archive(folder: Path, count: int) -> None:
 
 def _event(task: int, *, is_skewed: bool) -> dict[str, Any]:
     read = [_name((task + 1 + number) % TASKS) for number in range(TABLES_READ)]
-    days = [_DAY.format(ago) for ago in range(DAYS_READ)]
-    inputs = [{**one, "facets": _facets(10), **_subset("input", days)} for one in read]
+    days = [_DAY.format(ago) for ago in range(DAYS_READ + 1)]
+    inputs = [{**one, "facets": _facets(10), **_subset("input", days[1:])} for one in read]
     wide = _facets(COLUMNS[task % 2])
     wide["columnLineage"] = _facet("columnLineage", fields=_columns(task, read[0]))
     wide["lifecycleStateChange"] = _facet("lifecycle", lifecycleStateChange="OVERWRITE")

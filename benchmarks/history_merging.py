@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import tempfile
 import time
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.history.engines.duckdb import History
+from airflow_provider_sparklineage.history.queries.impact import impact
 from airflow_provider_sparklineage.history.queries.trace import trace
 from airflow_provider_sparklineage.history.store import Store
 from airflow_provider_sparklineage.model.datasets import DatasetName
@@ -26,8 +28,10 @@ SIZES = (100_000, 1_000_000)
 MANY = 20_000
 SINGLE = 40
 """So many single events follow, so that parts of the facts are joined, too."""
-GOAL_ONE, GOAL_MANY, GOAL_MB = 2, 30, 1000
+GOAL_ONE, GOAL_MANY, GOAL_MB, GOAL_PLAN = 2, 30, 1000, 1
 RUNS = 5
+DAYS_BEFORE = 9
+"""The plan is for a partition of so many days before the last."""
 
 
 def measured() -> Iterator[Result]:
@@ -63,7 +67,7 @@ def of(folder: Path, size: int, *, is_skewed: bool) -> Iterator[Result]:
     singles = [merged(1) for _ in range(SINGLE)]
     yield _result(f"{named}slowest of {SINGLE} that follow", max(singles), GOAL_ONE)
     yield _disk(named, store)
-    yield from _asked(named, store)
+    yield from _asked(named, store, place)
 
 
 def _result(name: str, build: Build, goal: float | None = None) -> Result:
@@ -87,12 +91,20 @@ def _files(name: Path) -> list[Path]:
     return [name] if name.is_file() else [*name.rglob("*.parquet")]
 
 
-def _asked(named: str, store: Path) -> Iterator[Result]:
+def _asked(named: str, store: Path, events: int) -> Iterator[Result]:
     table = DatasetName("s3://lake", "warehouse/table_7")
     day = str(history_events.day_of(SIZES[0] // 2))
     with History(Store.open(str(store))) as history:
         seconds = _seconds(lambda: trace(history, table, f"dt={day}", depth=3))
         yield Result(f"{named}trace", seconds, None, "three hops", " s")
+        late = f"dt={history_events.day_of(events) - timedelta(DAYS_BEFORE)}"
+        begun = time.perf_counter()
+        plan = impact(history, table, late).plan
+        seconds = time.perf_counter() - begun
+        details = (
+            f"{len(plan.steps)} steps; tasks that ran {events // history_events.TASKS:,} times"
+        )
+        yield Result(f"{named}impact with its plan", seconds, GOAL_PLAN, details, " s")
 
 
 def _seconds(question: Callable[[], object]) -> float:
