@@ -115,7 +115,8 @@ def test_partitions_and_plan_of_what_may_be_seen(ask):
     assert answer["partitions"]["names"] == []
     assert answer["unjudged"] == []  # partitions that this user may not see may be named
     assert [c["message"] for c in ask("changes", **ORDERS).json()["changes"]] == ["shop.task"]
-    assert ask("plan", **ORDERS).json()["refresh"] == {"steps": [], "by_hand": [], "hidden": 1}
+    hidden = {"steps": [], "by_hand": [], "hidden": 1, "left_out": 0}
+    assert ask("plan", **ORDERS).json()["refresh"] == hidden
 
 
 @pytest.mark.parametrize("what", QUESTIONS)
