@@ -184,7 +184,7 @@ class Building:
         self.tables_folder = f"{GENERATIONS}/{name}"
         self._marks_file = f"{MARKS}/{name}.json"
         self.numbers = count()
-        """Numbers for the names of the tables' files."""
+        """Numbers for the names of files, each given once."""
 
     def put(self, folder: str, files: Sequence[Path]) -> list[str]:
         """Move files of this machine into a folder of the store; give their names in the store."""

@@ -315,6 +315,22 @@ def test_the_tables_of_many_events_are_made_in_rounds(made, tmp_path):
     assert of_store(few) == of_store(whole)
 
 
+def test_the_facts_of_several_builds_are_made_anew_in_rounds(made, tmp_path):
+    """The files of each build have the same names, and each is divided among several rounds."""
+    store = Store(str(tmp_path / "store"))
+    for number in range(3):
+        add_facts(store, lines(day_of(number)))
+    before = of_store(store)
+    found = json.loads(store.files.read("manifest.json"))
+    del found["layout"]
+    store.files.write("manifest.json", json.dumps(found).encode())
+    add_facts(store, lines([event("new", at(50))]), sizes=Sizes(bucket=20, piece=40, round=5))
+    assert made == [1, 1]
+    after = of_store(store)
+    assert len(after["runs"]) == len(before["runs"]) + 1
+    assert after["accesses"] == before["accesses"]
+
+
 def test_a_store_whose_files_are_not_known_is_made_anew(days, made):
     store, _ = days
     found = json.loads(store.files.read("manifest.json"))

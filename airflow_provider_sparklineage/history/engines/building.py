@@ -533,7 +533,8 @@ def _slices(
     scan = scan_of([file], "file_row_number = true")
     rows = -(-count_of(connection, scan) // number)
     for nth in range(number):
-        part = building.scratch / f"slice-{file.stem}-{nth:05}.parquet"
+        # Files of several parts have the same name.
+        part = building.scratch / f"slice-{next(building.numbers):05}.parquet"
         place = f"file_row_number >= {nth * rows} AND file_row_number < {(nth + 1) * rows}"
         query = f"SELECT * EXCLUDE (file_row_number) FROM {scan} WHERE {place}"
         copy(connection, query, part, ", ROW_GROUP_SIZE 4096")
