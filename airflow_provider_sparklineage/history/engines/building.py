@@ -90,16 +90,11 @@ def new_facts(
             f"{one.scan} WHERE event_id IS NOT NULL AND event_time >= COALESCE(?, event_time)",
             [one.since and one.since.replace(tzinfo=None)],
         )
-    # The same event has the same time: of known facts, few have to be read.
-    times = "SELECT CAST(min(event_time) AS VARCHAR), CAST(max(event_time) AS VARCHAR) FROM ids"
-    first, last = connection.execute(times).fetchone() or (None, None)
     connection.execute(
         "CREATE TABLE fresh AS SELECT file, place FROM (SELECT *, row_number() OVER "
         "(PARTITION BY event_id ORDER BY file, place) AS nth FROM ids) "
-        "WHERE nth = 1 AND event_id NOT IN (SELECT event_id FROM known SEMI JOIN ids "
-        f"USING (event_id) WHERE event_time BETWEEN TIMESTAMP '{first}' AND TIMESTAMP '{last}')"
-        if first
-        else "CREATE TABLE fresh AS SELECT file, place FROM ids WHERE FALSE"
+        "WHERE nth = 1 AND event_id NOT IN "
+        "(SELECT event_id FROM known SEMI JOIN ids USING (event_id))"
     )
     query = "SELECT file, count(*) FROM fresh GROUP BY ALL ORDER BY ALL"
     counts = connection.execute(query).fetchall()

@@ -69,7 +69,6 @@ if TYPE_CHECKING:
 
     from airflow_provider_sparklineage.history.queries.sql import Rows
 
-_DATASET = ("namespace", "name")
 _RUN = (
     "r.run_id, r.namespace, r.job, r.dag_id, r.dag_run_id, r.map_index, r.try_number, r.state, "
     "r.started, r.ended, r.data_interval_end, r.data_interval_start, r.logical_date"
@@ -82,7 +81,7 @@ _DAG = ("namespace", "dag_id")
 def _writers_sql(since: datetime | None) -> str:
     """Give SQL for all runs of the tasks that write datasets, each run once for each of these."""
     return f"""
-    WITH f AS ({sql.table_of(*_DATASET)}), writers AS (
+    WITH f AS ({sql.table_of(*sql.DATASET)}), writers AS (
         SELECT DISTINCT a.namespace AS of_namespace, a.name AS of_name, r.namespace, r.job, r.dag_id
         FROM runs AS r JOIN accesses AS a ON a.run_id = r.run_id
         JOIN f ON f.namespace = a.namespace AND f.name = a.name
@@ -118,7 +117,7 @@ WHERE namespace = $namespace AND name = $name AND cell IS NOT NULL LIMIT 1
 
 def _changes_sql(since: datetime | None) -> str:
     return f"""
-    WITH f AS ({sql.table_of(*_DATASET)})
+    WITH f AS ({sql.table_of(*sql.DATASET)})
     SELECT c.namespace, c.name, c.run_id, c.cell, c.partition, c.extent, c.valid_from,
         c.mode = 'removed' AS is_removed, c.mode NOT IN {sql.REMOVING} AS is_written,
         c.valid_to IS NULL AND c.mode NOT IN {sql.REMOVING} AS is_there
@@ -202,7 +201,7 @@ class Recorded:
     def __init__(
         self, history: Rows, datasets: Sequence[DatasetName], since: datetime | None = None
     ) -> None:
-        named = sql.lists(_DATASET, datasets)
+        named = sql.lists(sql.DATASET, datasets)
         self.writes = writes_of(history, datasets, since)
         self._changes: dict[DatasetName, list[dict[str, Any]]] = defaultdict(list)
         for row in history.rows(_changes_sql(since), named):
@@ -210,8 +209,7 @@ class Recorded:
         self._runs: dict[DatasetName, list[dict[str, Any]]] = defaultdict(list)
         for row in history.rows(_writers_sql(since), named):
             self._runs[DatasetName(row["of_namespace"], row["of_name"])].append(row)
-        runs = (row for of_dataset in self._runs.values() for row in of_dataset)
-        dags = dict.fromkeys((row["namespace"], row["dag_id"]) for row in runs)
+        dags = _dags_of(row for of_dataset in self._runs.values() for row in of_dataset)
         self._dates: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
         for row in history.rows(_dates_sql(since), sql.lists(_DAG, dags)) if dags else ():
             self._dates[row["namespace"], row["dag_id"]].append(row)
@@ -220,14 +218,17 @@ class Recorded:
         """List the gaps of one of the datasets, and what could not be judged."""
         runs = self._runs[dataset]
         own = {(row["namespace"], row["job"]) for row in runs}
-        dags = dict.fromkeys((row["namespace"], row["dag_id"]) for row in runs)
         dates = [
             row
-            for dag in dags
+            for dag in _dags_of(runs)
             for row in self._dates[dag]
             if (row["namespace"], row["job"]) not in own
         ]
         return _completeness(dataset, self.writes[dataset], self._changes[dataset], runs + dates)
+
+
+def _dags_of(runs: Iterable[Mapping[str, Any]]) -> list[tuple[str, str]]:
+    return [*dict.fromkeys((row["namespace"], row["dag_id"]) for row in runs)]
 
 
 def _completeness(

@@ -19,6 +19,8 @@ REMOVING = "('truncate', 'drop', 'removed')"
 REPLACING = "('overwrite', 'create', 'truncate', 'drop', 'removed')"
 
 
+DATASET = ("namespace", "name")
+"""The columns by which a dataset is looked up."""
 RUN = ("run_id", "ended")
 """The columns by which a run is looked up: also by ``ended``, by which the tables are sorted."""
 _TIMES = ("at", "ended", "started")

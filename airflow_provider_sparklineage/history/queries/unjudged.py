@@ -73,9 +73,8 @@ _STALE_TEXTS = {
     "failed_writes": "Writes of {them} failed or have not ended, and were not repeated",
     "losses": "Events of runs that wrote {them} state that something is missing in them",
 }
-_DATASET = ("namespace", "name")
 _READ_FOR = f"""
-WITH f AS ({sql.table_of(*_DATASET)})
+WITH f AS ({sql.table_of(*sql.DATASET)})
 SELECT DISTINCT b.namespace, b.name FROM bindings AS b
 SEMI JOIN (
     SELECT c.run_id FROM changes AS c
@@ -109,7 +108,7 @@ def _with_sources(history: sql.Rows, dataset: DatasetName) -> set[DatasetName]:
     new = {dataset}
     while new:
         found |= new
-        rows = history.rows(_READ_FOR, sql.lists(_DATASET, sorted(new)))
+        rows = history.rows(_READ_FOR, sql.lists(sql.DATASET, sorted(new)))
         new = {DatasetName(row["namespace"], row["name"]) for row in rows} - found
     return found
 

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
 
-_DATASET = ("namespace", "name")
 _PLANNED = frozenset({"failed", "not_written", "no_run"})
 """A run of the task can fill gaps with these reasons, but not ``running`` or ``dropped`` ones."""
 
@@ -147,7 +146,7 @@ def _dates_of(cell: str) -> Iterator[datetime]:
 
 # Without the changes before the time from which on runs count, a partition may look missing.
 _THERE = f"""
-WITH f AS ({sql.table_of(*_DATASET, "cell")})
+WITH f AS ({sql.table_of(*sql.DATASET, "cell")})
 SELECT DISTINCT c.namespace, c.name, c.cell FROM changes AS c
 JOIN f ON f.namespace = c.namespace AND f.name = c.name AND f.cell = c.cell
 WHERE c.valid_to IS NULL AND c.mode NOT IN ('drop', 'truncate')
@@ -202,11 +201,11 @@ class _Outputs:
             return
         self._made_of |= {name: [] for name in new}
         query = _OUTPUTS.format(
-            datasets=sql.table_of(*_DATASET),
+            datasets=sql.table_of(*sql.DATASET),
             read=sql.since("b.read_at", self._since),
             written=sql.since("c.valid_from", self._since),
         )
-        for row in self._history.rows(query, sql.lists(_DATASET, new)):
+        for row in self._history.rows(query, sql.lists(sql.DATASET, new)):
             output = DatasetName(row["out_namespace"], row["out_name"])
             self._made_of[DatasetName(row["namespace"], row["name"])].append(output)
         outputs = dict.fromkeys(output for name in new for output in self._made_of[name])
@@ -238,7 +237,7 @@ class _Outputs:
         self, due: Mapping[DatasetName, list[Gap]]
     ) -> dict[DatasetName, list[Gap]]:
         parts = [(*name, gap.cell) for name, gaps in due.items() for gap in gaps]
-        rows = self._history.rows(_THERE, sql.lists((*_DATASET, "cell"), parts)) if parts else ()
+        rows = self._history.rows(_THERE, sql.lists((*sql.DATASET, "cell"), parts)) if parts else ()
         there = {(row["namespace"], row["name"], row["cell"]) for row in rows}
         return {
             name: [gap for gap in gaps if (*name, gap.cell) not in there]

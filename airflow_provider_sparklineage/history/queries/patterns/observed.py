@@ -129,13 +129,12 @@ class Pattern(msgspec.Struct, frozen=True):
 DATES = ("data_interval_end", "data_interval_start", "logical_date")
 """The dates of a run, sorted by name: the dimensions in the text that :func:`dates_of` gives."""
 
-_DATASET = ("namespace", "name")
 _NOT_WRITING = "('drop', 'truncate', 'removed', 'alter', 'rename')"
 
 
 def _writes_sql(since: datetime | None) -> str:
     return f"""
-    WITH f AS ({sql.table_of(*_DATASET)})
+    WITH f AS ({sql.table_of(*sql.DATASET)})
     SELECT a.namespace AS of_namespace, a.name AS of_name, r.run_id, r.namespace, r.job, r.started,
         r.ended, r.data_interval_end, r.data_interval_start, r.logical_date, a.extent,
         list_sort(list(a.cell)) AS cells, a.first_partition, a.last_partition, a.partition_count
@@ -150,7 +149,7 @@ def _writes_sql(since: datetime | None) -> str:
 
 def _reads_sql(since: datetime | None) -> str:
     return f"""
-    WITH f AS ({sql.table_of(*_DATASET)}), writers AS (
+    WITH f AS ({sql.table_of(*sql.DATASET)}), writers AS (
         SELECT DISTINCT a.run_id FROM accesses AS a
         JOIN f ON f.namespace = a.namespace AND f.name = a.name
         WHERE a.side = 'write' AND a.extent <> 'none' AND {sql.since("a.accessed_at", since)}
@@ -174,7 +173,7 @@ ORDER BY a.namespace, a.name
 
 def _known_sql(since: datetime | None) -> str:
     return f"""
-    WITH f AS ({sql.table_of(*_DATASET)})
+    WITH f AS ({sql.table_of(*sql.DATASET)})
     SELECT namespace, name, cell, min(since) AS since FROM (
         SELECT c.namespace, c.name, c.cell, c.valid_from AS since FROM changes AS c
         JOIN f ON f.namespace = c.namespace AND f.name = c.name
@@ -264,7 +263,7 @@ def learned_of(
     :param since: time from which on reads count; None for all
     """
     reads: dict[str, dict[DatasetName, list[dict[str, Any]]]] = defaultdict(dict)
-    for row in history.rows(_reads_sql(since), sql.lists(_DATASET, writes)):
+    for row in history.rows(_reads_sql(since), sql.lists(sql.DATASET, writes)):
         name = DatasetName(row["namespace"], row["name"])
         if inputs is None or name in inputs:
             reads[row["run_id"]].setdefault(name, []).append(row)
@@ -299,7 +298,7 @@ def writes_of(
     """
     by_run: dict[DatasetName, dict[str, list[dict[str, Any]]]]
     by_run = {one: defaultdict(list) for one in datasets}
-    for row in history.rows(_writes_sql(since), sql.lists(_DATASET, by_run)):
+    for row in history.rows(_writes_sql(since), sql.lists(sql.DATASET, by_run)):
         by_run[DatasetName(row["of_namespace"], row["of_name"])][row["run_id"]].append(row)
     return {dataset: _writes_of_runs(of_runs) for dataset, of_runs in by_run.items()}
 
@@ -320,7 +319,7 @@ def known_of(
     :return: for each dataset, the time by the canonical text of the partition
     """
     known: dict[DatasetName, dict[str, datetime]] = {one: {} for one in datasets}
-    for row in history.rows(_known_sql(since), sql.lists(_DATASET, known)) if known else ():
+    for row in history.rows(_known_sql(since), sql.lists(sql.DATASET, known)) if known else ():
         known[DatasetName(row["namespace"], row["name"])][row["cell"]] = row["since"]
     return known
 
