@@ -237,6 +237,12 @@ class Unjudged(Struct, frozen=True):
         return cls("no_step", dates, f"{of} have no regular distance: none is known between.", job)
 
     @classmethod
+    def in_progress(cls, partitions: int, job: str) -> Unjudged:
+        """Make the answer for partitions that DAG runs in progress have not written yet."""
+        text = f"{_counted(partitions, 'partition')} may still come from {job}"
+        return cls("in_progress", partitions, f"{text}: its DAG run has not ended, it seems.", job)
+
+    @classmethod
     def left_out(cls, first: int, last: int, dates: int, unit: str, job: str) -> Unjudged:
         """Make the answer for dates that are too many to be without a run.
 

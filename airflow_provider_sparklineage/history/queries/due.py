@@ -1,17 +1,20 @@
-"""The dates of a schedule, and the values that are due on each of them."""
+"""The dates of a schedule, the values that are due on each of them, and DAG runs in progress."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from math import ceil
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_provider_sparklineage.history.queries.patterns.axes import Step
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from datetime import datetime, timedelta
 
     from airflow_provider_sparklineage.history.queries.patterns.axes import Axes
+    from airflow_provider_sparklineage.history.queries.patterns.observed import Task
     from airflow_provider_sparklineage.history.queries.patterns.rules import Points
 
 
@@ -204,3 +207,49 @@ class Table:
         """Whether a partition, or if ``other`` is None any partition of a date, was ever there."""
         ever = self.ever.get(leading, ())
         return bool(ever) if other is None else other in ever
+
+
+class InProgress:
+    """Tells which DAG runs of a task's DAG may be in progress.
+
+    The event of a task comes when the task ends, and no event tells that a DAG run has ended. So a
+    task that has not run yet looks like one that never will. A DAG run may be in progress for as
+    long after its start as the task took to end in nine of ten DAG runs. It counts as ended if the
+    last that happened in it is a failure. Time is that of the last event in the history, as the
+    history may be behind the clock.
+
+    :param rows: rows of the task's runs, in the order of their tries, and for each date one row of
+        the other tasks of the DAG
+    :param latest: the time until which all that has ended is known; None if there is none
+    """
+
+    def __init__(
+        self, rows: Iterable[Mapping[str, Any]], task: Task, latest: datetime | None
+    ) -> None:
+        self._starts: dict[str, datetime] = {}
+        first: dict[tuple[str, int | None], datetime] = {}
+        for row in rows:
+            dag_run, started = row["dag_run_id"], row["started"]
+            if dag_run and started:
+                self._starts[dag_run] = min(started, self._starts.get(dag_run, started))
+                if row["ended"] and (row["namespace"], row["job"]) == task:
+                    first.setdefault((dag_run, row["map_index"]), row["ended"])
+        lasted: dict[str, timedelta] = {}
+        for (dag_run, _), ended in first.items():
+            taken = ended - self._starts[dag_run]
+            lasted[dag_run] = max(taken, lasted.get(dag_run, taken))
+        usual = sorted(lasted.values())[ceil(len(lasted) * FREQUENT) - 1] if lasted else None
+        self._since = latest - usual if latest and usual else None
+
+    def has(self, rows: Iterable[Mapping[str, Any]]) -> bool:
+        """Whether a DAG run of some rows may be in progress.
+
+        :param rows: rows of runs of the DAG on one date
+        """
+        if self._since is None:
+            return False
+        stuck = {row["dag_run_id"] for row in rows if row.get("is_stuck")}
+        return any(
+            dag_run not in stuck and self._starts.get(dag_run, self._since) > self._since
+            for dag_run in {row["dag_run_id"] for row in rows}
+        )

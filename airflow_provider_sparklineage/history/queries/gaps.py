@@ -13,6 +13,8 @@ between the partitions themselves is used.
 Dimensions whose values do not depend on a date, such as regions, have the values that were written
 on nearly all dates (:func:`.due.expected_values`).
 
+What a DAG run in progress has not written yet is no gap (:class:`.InProgress`).
+
 Some runs, partitions, dates and values cannot be judged so; :class:`.Unjudged` says which.
 """
 
@@ -31,6 +33,7 @@ from airflow_provider_sparklineage.history.queries.answers import Unjudged
 from airflow_provider_sparklineage.history.queries.datasets import Folders
 from airflow_provider_sparklineage.history.queries.due import (
     FREQUENT,
+    InProgress,
     Table,
     expected_values,
     timeline,
@@ -102,10 +105,20 @@ def _dates_sql(since: datetime | None) -> str:
     WITH f AS ({sql.table_of(*_DAG)})
     SELECT {_DATE}, arg_min(r.run_id, {_FIRST}) AS run_id, arg_min(r.job, {_FIRST}) AS job,
         arg_min(r.dag_run_id, {_FIRST}) AS dag_run_id, arg_min(r.started, {_FIRST}) AS started,
-        arg_min(r.ended, {_FIRST}) AS ended
+        arg_min(r.ended, {_FIRST}) AS ended,
+        coalesce(max(r.ended) FILTER (r.state <> 'COMPLETE') = max(r.ended), FALSE) AS is_stuck
     FROM runs AS r JOIN f ON f.namespace = r.namespace AND f.dag_id = r.dag_id
     WHERE {sql.since("r.ended", since)}
     GROUP BY {_DATE} ORDER BY ALL
+    """
+
+
+def _latest_sql(since: datetime | None) -> str:
+    return f"""
+    WITH f AS ({sql.table_of("namespace")})
+    SELECT r.namespace, max(r.ended) AS ended
+    FROM runs AS r JOIN f ON f.namespace = r.namespace
+    WHERE {sql.since("r.ended", since)} GROUP BY r.namespace
     """
 
 
@@ -213,6 +226,9 @@ class Recorded:
         self._dates: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
         for row in history.rows(_dates_sql(since), sql.lists(_DAG, dags)) if dags else ():
             self._dates[row["namespace"], row["dag_id"]].append(row)
+        airflows = sql.lists(("namespace",), {(namespace,) for namespace, _ in dags})
+        rows = history.rows(_latest_sql(since), airflows) if dags else ()
+        self._latest: dict[str, datetime | None] = {row["namespace"]: row["ended"] for row in rows}
 
     def completeness(self, dataset: DatasetName) -> Completeness:
         """List the gaps of one of the datasets, and what could not be judged."""
@@ -224,7 +240,9 @@ class Recorded:
             for row in self._dates[dag]
             if (row["namespace"], row["job"]) not in own
         ]
-        return _completeness(dataset, self.writes[dataset], self._changes[dataset], runs + dates)
+        return _completeness(
+            dataset, self.writes[dataset], self._changes[dataset], runs + dates, self._latest
+        )
 
 
 def _dags_of(runs: Iterable[Mapping[str, Any]]) -> list[tuple[str, str]]:
@@ -236,6 +254,7 @@ def _completeness(
     writes: Mapping[str, Writes],
     changes: Sequence[dict[str, Any]],
     runs: Sequence[dict[str, Any]],
+    latest: Mapping[str, datetime | None],
 ) -> Completeness:
     there = _Partitions(changes)
     by_cell: dict[str, Gap] = {}
@@ -247,7 +266,7 @@ def _completeness(
         if not learned.relation.dependent:
             unjudged.append(Unjudged.no_rule(learned.seen, task.job))
         if learned.relation.links:
-            of_task = _OfTask(dataset, task, learned, runs, there)
+            of_task = _OfTask(dataset, task, learned, runs, there, latest.get(task.namespace))
             readers.append(of_task.has_place)
             for gap in of_task.gaps():
                 by_cell.setdefault(gap.cell, gap)
@@ -332,10 +351,12 @@ class _Due(NamedTuple):
     :param points: the dates of the DAG run, such as its logical date, each as a point on an axis
         (:class:`.Axis`)
     :param rows: the runs of the DAG's tasks on this date; () if no DAG run is known
+    :param is_in_progress: whether a DAG run of this date may write more
     """
 
     points: Points
     rows: Sequence[dict[str, Any]]
+    is_in_progress: bool
 
 
 class _OfTask:
@@ -343,6 +364,7 @@ class _OfTask:
 
     :param learned: leads from the dates of a run of the task to the partitions that the run writes
     :param runs: rows of the runs of the task and of other tasks
+    :param latest: the time until which all that has ended is known; None if there is none
     """
 
     def __init__(
@@ -352,6 +374,7 @@ class _OfTask:
         learned: Learned,
         runs: Sequence[dict[str, Any]],
         there: _Partitions,
+        latest: datetime | None,
     ) -> None:
         self._dataset = answers.Dataset(*dataset)
         self._task = task
@@ -365,7 +388,11 @@ class _OfTask:
         writes = [(own[run_id], cell) for run_id, cell in there.writes if run_id in own]
         self._written = self._table.of(cell for _, cell in writes)
         self._indexes = _indexes(writes, self._table)
-        self._runs = runs
+        dags = {row["dag_id"] for row in own.values()}
+        self._runs = [
+            row for row in runs if row["namespace"] == task.namespace and row["dag_id"] in dags
+        ]
+        self._in_progress = InProgress(self._runs, task, latest)
         ends = (row["ended"] or row["started"] for row in runs)
         self._last_end = max((end for end in ends if end), default=datetime.max)  # noqa: DTZ901
         self.unjudged: list[Unjudged] = []
@@ -384,11 +411,16 @@ class _OfTask:
                 for leading in self._due_on(due):
                     due_of.setdefault(leading, due)
         dates = sorted(due_of)
+        later = 0
         for leading, other in self._table.missing(dates, self._expected(dates)):
             bounds.check()
             values = self._table.values(leading, other)
-            if values:
+            if values and self._may_come(due_of[leading], leading, other):
+                later += 1
+            elif values:
                 yield self._gap(due_of[leading], leading, other, values)
+        if later:
+            self.unjudged.append(Unjudged.in_progress(later, self._task.job))
 
     def _expected(self, dates: Sequence[Points]) -> list[set[Points]]:
         """Give the points on the other axes that are expected on each date.
@@ -414,6 +446,15 @@ class _OfTask:
             {one for one in values if all(map(set.__contains__, constants, one))}
             for values in expected_values(written, 0)[0]
         ]
+
+    def _may_come(self, due: _Due, leading: Points, other: Points | None) -> bool:
+        """Whether a partition that was never there may still come from a DAG run in progress."""
+        if not due.is_in_progress or self._table.was_written(leading, other):
+            return False
+        index, last = self._last_try(due, other)
+        # Of a mapped task, other map indexes may follow those that have ended.
+        is_other = index < 0 and last and last["map_index"] is not None
+        return last is None or bool(is_other and last["state"] == "COMPLETE")
 
     def _gap(self, due: _Due, leading: Points, other: Points | None, values: dict[str, str]) -> Gap:
         cell = str(Partition(tuple(values.items())))
@@ -483,13 +524,7 @@ class _OfTask:
         only the dates of runs are yielded.
         """
         given = self._relation.given
-        dags = {row["dag_id"] for row in self._runs if self._is_own(row)}
-        of_dags = (
-            row
-            for row in self._runs
-            if row["namespace"] == self._task.namespace and row["dag_id"] in dags
-        )
-        read = [(given.read(dates_of(row)), row) for row in of_dags]
+        read = [(given.read(dates_of(row)), row) for row in self._runs]
         rows = [(points, row) for points, row in read if points is not None]
         if dateless := sum(points is None and self._is_own(row) for points, row in read):
             self.unjudged.append(Unjudged.no_dates(dateless, self._task.job))
@@ -502,10 +537,10 @@ class _OfTask:
             by_date[date].append((points, row))
             if self._is_own(row):
                 own.add(date)
-        dues = {
-            date: _Due(of_date[0][0], [row for _, row in of_date])
-            for date, of_date in by_date.items()
-        }
+        dues = {}
+        for date, of_date in by_date.items():
+            of_dag = [row for _, row in of_date]
+            dues[date] = _Due(of_date[0][0], of_dag, self._in_progress.has(of_dag))
         if not used:
             yield from dues.values()
         elif own:
@@ -552,6 +587,7 @@ class _OfTask:
         if len(known) > _FEW_DATES and not (line.is_regular and distances):
             self.unjudged.append(Unjudged.no_step(len(known), self._task.job))
         dates = {date[0] for date in own}
+        settled = self._settled(known)
         for span in line.spans:
             begin = min(dates.intersection(span), default=span[-1] + 1)
             for n in span[bisect_left(span, begin) :]:
@@ -559,7 +595,18 @@ class _OfTask:
                     yield from known[n]
                 elif distances and start_of(unit, n) <= self._last_end:
                     at = first_in(unit, n, self._relation.given.axes[used[0]].unit)
-                    yield _Due(tuple(at + distance for distance in distances), ())
+                    points = tuple(at + distance for distance in distances)
+                    yield _Due(points, (), n > settled)
+
+    def _settled(self, known: Mapping[int, Sequence[_Due]]) -> int:
+        """Give the date from which on each date may yet get a run; the last date if none may.
+
+        If several DAG runs are in progress, a later date can be known before an earlier one.
+        """
+        dates = sorted(known)
+        recent = [n for n in dates if any(due.is_in_progress for due in known[n])]
+        earlier = [n for n in dates if n not in set(recent)]
+        return earlier[-1] if len(recent) > 1 and earlier else dates[-1]
 
 
 class _OfStep:
