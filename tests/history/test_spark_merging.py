@@ -22,15 +22,16 @@ pytestmark = [pytest.mark.spark, pytest.mark.long]
 duckdb = pytest.importorskip("duckdb")
 
 STORES = [
-    (["parquet"], (20, 8, 11)),
-    (["parquet"], (60, 8, 40)),
-    (["parquet", "duckdb"], (20, 8, 3)),
-    (["duckdb", "parquet"], (10_000, 8, 11)),
+    (["spark"], (20, 8, 11)),
+    (["spark"], (60, 8, 40)),
+    (["spark", "duckdb"], (20, 8, 3)),
+    (["duckdb", "spark"], (10_000, 8, 11)),
 ]
 """The engines that build in turns, and the sizes of buckets and pieces, which are tiny."""
 SEEDS = range(len(STORES))
 CHUNKS = 4
-LAKEHOUSE, ICEBERG, TURNS = "lakehouse.history", 1, ("iceberg", "iceberg", "killed", "iceberg")
+LAKEHOUSES = {"iceberg": "lakehouse.history", "delta": "{work}/delta history"}
+MESSY, TURNS = 1, ("spark", "killed", "spark", "spark")
 
 
 def chunks_of(seed):
@@ -73,16 +74,18 @@ def work(spark, tmp_path_factory):
         merges.append(
             {
                 "store": str(work / f"store-{seed}"),
+                "format": "parquet",
                 "sizes": sizes,
                 "chunks": [(engine, str(file)) for engine, file in zip(turns, files, strict=True)],
             }
         )
-    connectors = [one for one in submissions.available(spark) if one == "iceberg"]
-    if connectors:
-        files = write(work / "events-iceberg", chunks_of(ICEBERG))
+    connectors = submissions.available(spark)
+    for format_ in connectors:
+        files = write(work / f"events-{format_}", chunks_of(MESSY))
         merges.append(
             {
-                "store": LAKEHOUSE,
+                "store": LAKEHOUSES[format_].format(work=work),
+                "format": format_,
                 "sizes": (),
                 "chunks": [(one, str(file)) for one, file in zip(TURNS, files, strict=True)],
             }
@@ -110,29 +113,39 @@ def test_merging_on_spark_gives_the_tables_of_one_build(seed, work, tmp_path):
     check_layout(store)
 
 
-# --- Iceberg --------------------------------------------------------------------------------------
+# --- Iceberg and Delta ----------------------------------------------------------------------------
 
 
-def test_tables_of_iceberg_have_the_rows_of_one_build_also_after_one_that_was_killed(
-    spark, work, tmp_path
+@pytest.fixture(params=LAKEHOUSES)
+def format_(request, spark):
+    submissions.require(spark, request.param)
+    return request.param
+
+
+def test_tables_of_a_format_have_the_rows_of_one_build_also_after_one_that_was_killed(
+    format_, work, tmp_path
 ):
-    submissions.require(spark, "iceberg")
     whole = Store(str(tmp_path / "whole"))
-    build(whole, [source_of(str(file)) for file in sorted((work / "events-iceberg").iterdir())])
+    files = sorted((work / f"events-{format_}").iterdir())
+    build(whole, [source_of(str(file)) for file in files])
     for name, rows in of_store(whole).items():
-        files = [str(file) for file in (work / "lakehouse" / name).glob("*.parquet")]
-        found = duckdb.read_parquet(files)
+        found = duckdb.read_parquet(str(work / f"rows-{format_}" / name / "*.parquet"))
         names = [column[0] for column in found.description]
         found = [dict(zip(names, row, strict=True)) for row in found.fetchall()]
         assert named(found) == named(rows), name
 
 
-def test_tables_of_iceberg_name_one_build_unless_it_was_killed(spark, work):
-    submissions.require(spark, "iceberg")
-    first, second, killed, last = json.loads((work / "named.json").read_text())
-    for one in (first, second, last):
+def test_tables_of_a_format_name_one_build_unless_it_was_killed(format_, work):
+    first, killed, anew, merged = json.loads((work / "named.json").read_text())[format_]
+    for one in (first, anew, merged):
         assert len({*one.values()} - {None}) == 1
         assert all(one.values())
-    assert first["runs"] != second["runs"]
+    assert len({one["runs"] for one in (first, anew, merged)}) == 3
     assert len({*killed.values()}) == 2
     assert killed["facts"] == killed["runs"] != killed["changes"]
+
+
+def test_small_files_are_joined(format_, work):
+    """A build writes two, and the facts are joined before new ones come."""
+    left = json.loads((work / "files.json").read_text())[format_]
+    assert {name: count for name, count in left.items() if count > 2 + (name == "facts")} == {}

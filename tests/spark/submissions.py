@@ -110,8 +110,8 @@ def run_without_lineage(
     options = record_events.conf_options(
         UNSEEN | {"spark.master": "local[2]"} | dict(conf) | connector_conf(connectors, work)
     )
-    for connector in connectors:
-        options += ["--packages", spark.package(connector)]
+    if connectors:
+        options += ["--packages", ",".join(str(spark.package(c)) for c in connectors)]
     # The Python of executors finds what is tested as this one does.
     under = ("env", f"PYTHONPATH={record_events.TESTS.parent}")
     application = record_events.APPLICATIONS / name

@@ -1,8 +1,9 @@
 """Builds a history on Spark: ``spark-submit build_history.py SOURCE… --store URL``.
 
 Each SOURCE is a file of events or a folder of such files, e.g. an archive, that Spark can read. The
-store is one that ``sparklineage history build`` builds too (``--format parquet``), or a namespace
-of an Iceberg catalog that the session knows (``--format iceberg --store lake.history``).
+store is one that ``sparklineage history build`` builds too (``--format parquet``); or a namespace
+of an Iceberg catalog that the session knows (``--format iceberg --store lake.history``); or a
+folder or schema of Delta tables (``--format delta --store s3a://lake/history``).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING
 from airflow_provider_sparklineage.history.engines.layouts import Sizes
 from airflow_provider_sparklineage.history.engines.spark.building import Counts, build
 from airflow_provider_sparklineage.history.engines.spark.files import Parquet
-from airflow_provider_sparklineage.history.engines.spark.iceberg import Iceberg
+from airflow_provider_sparklineage.history.engines.spark.lakehouse import Delta, Iceberg
 from airflow_provider_sparklineage.history.engines.spark.reading import facts
 from airflow_provider_sparklineage.history.engines.spark.sql import session_of
 from airflow_provider_sparklineage.history.sources import MAX_DELIVERED, Delivered
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyspark.sql import SparkSession
+
+LAKEHOUSES = {one.format: one for one in (Iceberg, Delta)}
 
 
 def built(
@@ -39,14 +42,15 @@ def built(
 
     The events that tasks have delivered to the store are added, too.
 
-    :param store: URL of the store, or the namespace of an Iceberg catalog
-    :param format_: ``parquet`` or ``iceberg``
+    :param store: URL of the store, the namespace of an Iceberg catalog, or the folder or schema of
+        Delta tables
+    :param format_: ``parquet``, or one of :data:`LAKEHOUSES`
     :param sizes: how the tables of a store are divided among files
     :raise HistoryError: if another build runs, or a newer version of the package wrote the store
     """
     own = session_of(session)
-    if format_ == "iceberg":
-        return build(own, facts(own, sources), Iceberg(own, store, uuid.uuid4().hex))
+    if format_ in LAKEHOUSES:
+        return build(own, facts(own, sources), LAKEHOUSES[format_](own, store, uuid.uuid4().hex))
     with Store(store).building() as building:
         target, delivered = Parquet(own, building, sizes), Delivered(building.store, MAX_DELIVERED)
         counts = build(own, facts(own, sources, delivered), target)
@@ -65,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="build_history.py", description=__doc__)
     parser.add_argument("sources", metavar="SOURCE", nargs="+")
     parser.add_argument("--store", required=True)
-    parser.add_argument("--format", choices=("parquet", "iceberg"), default="parquet")
+    parser.add_argument("--format", choices=("parquet", *LAKEHOUSES), default="parquet")
     asked = parser.parse_args(arguments)
     session = SparkSession.builder.appName("sparklineage history").getOrCreate()
     try:

@@ -10,8 +10,8 @@ this module. The passes lead from events to tables; each reads the files that th
 
 So no pass runs twice, and a lost executor costs only its current tasks. Readers of a store see
 the new tables only when the target publishes them. A target is a store (:class:`.files.Parquet`) or
-a namespace of an Iceberg catalog (:class:`.iceberg.Iceberg`). A new kind of target needs the
-methods of :class:`Target`.
+tables of Iceberg or Delta Lake (:mod:`.lakehouse`). A new kind of target needs the methods of
+:class:`Target`.
 """
 
 from __future__ import annotations
