@@ -115,6 +115,10 @@ class LimitError(HistoryError):
     """
 
 
+class TooManyError(LimitError):
+    """Raised when an answer would have too many rows; one on fewer datasets may not."""
+
+
 class UnknownNameError(HistoryError):
     """Raised when no dataset, partition, column or task of the history has a requested name.
 

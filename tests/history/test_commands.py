@@ -20,6 +20,7 @@ from airflow_provider_sparklineage.cli.schemas import answer_schema
 from airflow_provider_sparklineage.history import incoming
 from airflow_provider_sparklineage.history.bounds import Bound
 from airflow_provider_sparklineage.history.engines import building
+from airflow_provider_sparklineage.history.queries import stale as queries
 from airflow_provider_sparklineage.history.store import Store
 from tests.unit.history.worlds import add_facts, at, event, lines, write
 
@@ -189,6 +190,16 @@ def test_trace_goes_only_so_deep_and_back_in_time(ask):
 def test_stale_is_what_was_made_of_the_rewritten_day_and_nothing_else(ask):
     found = [(name(one), *one["partition"].values()) for one in ask("stale")]
     assert found == [("daily_delays", "2013-01-15"), *(("weekly_report", day) for day in WEEK)]
+
+
+def test_too_many_stale_runs_are_an_error_that_names_what_makes_them_stale(run, store):
+    with patch.object(queries, "MAX_RUNS", 7):  # eight are stale, and 30 made weekly_report
+        every = run("stale", "--store", store)
+        one = run("stale", "weekly_report", "--store", store)
+    assert "runs are stale: too many to list. Name one dataset (sparklineage stale" in every.err
+    assert every.err.endswith("runs stale (--ignore DATASET): /flights/lake/flights.\n")
+    assert "runs made what is there of the dataset: too many to look at." in one.err
+    assert (every.code, one.code) == (2, 2)
 
 
 def test_the_plan_of_what_is_stale_has_the_runs_that_wrote_it(ask):

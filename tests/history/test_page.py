@@ -5,14 +5,18 @@ from __future__ import annotations
 import gzip
 import json
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
 from airflow_provider_sparklineage.history.engines.building import build
+from airflow_provider_sparklineage.history.queries.stale import stale
 from airflow_provider_sparklineage.history.sources import source_of
 from airflow_provider_sparklineage.history.store import Store
 from airflow_provider_sparklineage.model.datasets import DatasetName
+from airflow_provider_sparklineage.model.exceptions import TooManyError
 from airflow_provider_sparklineage.plugins.history import answers
+from airflow_provider_sparklineage.plugins.history import opened as asking
 from airflow_provider_sparklineage.plugins.history.answers import Catalog
 from airflow_provider_sparklineage.plugins.history.opened import OpenedHistory, partition_of
 from airflow_provider_sparklineage.plugins.history.permissions import Visibility
@@ -119,6 +123,24 @@ def test_a_state_of_the_store_that_was_built_since_is_asked_and_not_what_is_kept
     assert set(states_of(DELAYS, before).values()) == {"f"}
     last = add(lines_of("cleared"))
     assert set(states_of(DELAYS, last).values()) == {"f"}
+
+
+def test_each_dataset_is_asked_for_alone_if_too_many_runs_are_stale(add):
+    history = add([*lines_of("month"), *lines_of("rewritten")])
+    asked = []
+
+    def stale_of_one(history, dataset=None):
+        asked.append(dataset)
+        if dataset is None:
+            msg = "More than 300,000 runs are stale."
+            raise TooManyError(msg)
+        return stale(history, dataset)
+
+    with patch.object(asking, "stale", stale_of_one):
+        for _ in range(2):
+            states = states_of(DELAYS, history)
+            assert [day for day, state in states.items() if state == "s"] == ["2013-01-15"]
+    assert asked == [None, DELAYS]
 
 
 def test_each_state_comes_of_what_runs_did(add):

@@ -22,10 +22,11 @@ from airflow_provider_sparklineage.history.queries.drift import column_change, c
 from airflow_provider_sparklineage.history.queries.gaps import completeness, is_expected
 from airflow_provider_sparklineage.history.queries.impact import impact
 from airflow_provider_sparklineage.history.queries.patterns import observed
-from airflow_provider_sparklineage.history.queries.stale import plan_of, stale
+from airflow_provider_sparklineage.history.queries.stale import frequent_causes, plan_of, stale
 from airflow_provider_sparklineage.history.queries.trace import trace
 from airflow_provider_sparklineage.history.queries.unjudged import of_stale, of_trace
 from airflow_provider_sparklineage.history.queries.walk import size_of
+from airflow_provider_sparklineage.model.exceptions import TooManyError
 from airflow_provider_sparklineage.model.texts import some
 
 if TYPE_CHECKING:
@@ -289,6 +290,12 @@ def answer_impact(args: argparse.Namespace) -> int:
     return _print_answer(args, hops, for_people, answer.plan, answer.unjudged)
 
 
+_TOO_MANY_STALE = (
+    "Name one dataset (sparklineage stale DATASET), or leave out changes of those that make most "
+    "runs stale (--ignore DATASET): {}."
+)
+
+
 def answer_stale(args: argparse.Namespace) -> int:
     """Print the stale partitions, and the plan to make them again; return the exit code.
 
@@ -298,7 +305,13 @@ def answer_stale(args: argparse.Namespace) -> int:
     with opened(args) as history, commands.progress("Stale runs", None) as reached:
         dataset = dataset_of(history, args.dataset) if args.dataset is not None else None
         ignored = [dataset_of(history, name) for name in args.ignore]
-        versions = stale(history, dataset, reached, ignored)
+        try:
+            versions = stale(history, dataset, reached, ignored)
+        except TooManyError as error:
+            if dataset is not None:
+                raise
+            causes = ", ".join(map(str, frequent_causes(history, ignored)))
+            raise TooManyError(error.problem, _TOO_MANY_STALE.format(causes)) from error
         plan = plan_of(history, versions)
         unjudged = of_stale(history, dataset)
         size = size_of(history, versions)

@@ -7,7 +7,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 from airflow_provider_sparklineage.history import bounds
 from airflow_provider_sparklineage.history.tables import TABLES, Table
-from airflow_provider_sparklineage.model.exceptions import HistoryError, LimitError
+from airflow_provider_sparklineage.model.exceptions import (
+    HistoryError,
+    LimitError,
+    TooManyError,
+)
 from airflow_provider_sparklineage.storage.bounded import reason, remedy
 
 if TYPE_CHECKING:
@@ -72,7 +76,7 @@ class History:
             while some := rows.fetchmany(_FETCHED):
                 found += (dict(zip(names, row, strict=True)) for row in some)
                 if len(found) > MOST_ROWS:
-                    raise LimitError(_TOO_MANY, _NARROW)
+                    raise TooManyError(_TOO_MANY, _NARROW)
                 bounds.check()
         return found
 

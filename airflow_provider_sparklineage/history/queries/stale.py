@@ -7,13 +7,34 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from airflow_provider_sparklineage.history.queries import answers, sql
 from airflow_provider_sparklineage.history.queries.plan import plan_for
 from airflow_provider_sparklineage.history.queries.walk import runs_of
+from airflow_provider_sparklineage.model.datasets import DatasetName
+from airflow_provider_sparklineage.model.exceptions import TooManyError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
 
-    from airflow_provider_sparklineage.model.datasets import DatasetName
-
 _IGNORED = ("ignored_namespace", "ignored_name")
+_ID = "asked_id"
+
+
+class _Runs(NamedTuple):
+    """The runs that a query may find, in SQL.
+
+    :param tables: the tables that the query needs for that, each with a comma
+    :param bindings: the table of the reads of these runs
+    """
+
+    tables: str
+    bindings: str
+
+
+_ALL = _Runs("", "bindings")
+_ASKED = _Runs(
+    f"asked AS ({sql.table_of(_ID)}), asked_bindings AS ("
+    f"SELECT b.* FROM bindings AS b SEMI JOIN asked AS a ON a.{_ID} = b.reader_run_id), ",
+    "asked_bindings",
+)
+
 
 # Most cells are written once and read only after that: `cells` leaves such reads out before any
 # join. `cells` is materialized, because the optimizer would take the join of `cells` with all
@@ -26,8 +47,9 @@ _IGNORED = ("ignored_namespace", "ignored_name")
 # whether the run read before or after it. Nor is it certain that a part of a dataset that nobody
 # names was read: such reads and writes (dbt, SQL) are compared for the latest run of a job only,
 # because each of its runs makes all of the output anew, or adds to it, and nobody says which.
-_DIRECT = f"""
-WITH ignored AS ({sql.table_of(*_IGNORED)}), shapes AS (
+def _direct(runs: _Runs) -> str:
+    return f"""
+WITH {runs.tables}ignored AS ({sql.table_of(*_IGNORED)}), shapes AS (
     SELECT DISTINCT namespace, name, dims FROM changes
 ), coarse AS (
     SELECT * FROM changes WHERE cell IS NULL
@@ -35,15 +57,15 @@ WITH ignored AS ({sql.table_of(*_IGNORED)}), shapes AS (
     SELECT DISTINCT namespace, name, cell FROM changes
     WHERE cell IS NOT NULL AND mode NOT IN {sql.REPLACING}
 ), cells AS MATERIALIZED (
-    SELECT namespace, name, cell, reader_run_id, read_at, is_certain FROM bindings
+    SELECT namespace, name, cell, reader_run_id, read_at, is_certain FROM {runs.bindings}
     WHERE extent = 'partition' AND (valid_to IS NOT NULL OR version_run_id IS NULL
         OR version_cell IS DISTINCT FROM cell)
     UNION ALL
     SELECT b.namespace, b.name, b.cell, b.reader_run_id, b.read_at, b.is_certain
-    FROM bindings AS b SEMI JOIN extended AS c
+    FROM {runs.bindings} AS b SEMI JOIN extended AS c
         ON c.namespace = b.namespace AND c.name = b.name AND c.cell = b.cell
 ), whole AS (
-    SELECT b.*, r.ended FROM bindings AS b JOIN runs AS r
+    SELECT b.*, r.ended FROM {runs.bindings} AS b JOIN runs AS r
         ON r.started = b.read_at AND r.run_id = b.reader_run_id
     WHERE b.extent <> 'partition'
 ), vague AS (
@@ -67,7 +89,7 @@ WITH ignored AS ({sql.table_of(*_IGNORED)}), shapes AS (
     SELECT b.namespace, b.name, b.dims, s.dims AS other_dims, b.reader_run_id, b.read_at,
         {sql.projected("b.cell", "s.dims")} AS common_cell,
         min(b.cell) AS cell, bool_or(b.is_certain) AS is_certain
-    FROM bindings AS b JOIN shapes AS s
+    FROM {runs.bindings} AS b JOIN shapes AS s
         ON s.namespace = b.namespace AND s.name = b.name AND s.dims <> b.dims
     WHERE b.extent = 'partition'
     GROUP BY ALL
@@ -87,7 +109,7 @@ WITH ignored AS ({sql.table_of(*_IGNORED)}), shapes AS (
     UNION ALL
     SELECT b.reader_run_id, b.read_at, b.namespace, b.name, b.cell, c.cell, c.run_id,
         c.valid_from, c.mode, b.is_certain AND c.extent = 'all'
-    FROM bindings AS b JOIN coarse AS c
+    FROM {runs.bindings} AS b JOIN coarse AS c
         ON c.namespace = b.namespace AND c.name = b.name
         AND c.valid_from > b.read_at AND c.run_id <> b.reader_run_id
     WHERE b.extent = 'partition' AND (c.extent <> 'range' OR {sql.within("b.partition", "c")})
@@ -151,12 +173,14 @@ SELECT reader_run_id, ended, namespace, name, cell, run_id, valid_from, mode, is
 FROM judged WHERE place = 1 AND state = 'COMPLETE'
 """
 
+
 # The runs that read versions which stale runs wrote. A version that was replaced makes its readers
 # stale only if the reader itself replaced it, i.e. read a table and overwrote it: any other reader
 # has missed the replacement. If the task instance that wrote the version has run again since, that
 # has repaired the table.
-_READERS = f"""
-WITH ignored AS ({sql.table_of(*_IGNORED)}), f AS ({sql.table_of(*sql.RUN)}),
+def _readers(runs: _Runs) -> str:
+    return f"""
+WITH {runs.tables}ignored AS ({sql.table_of(*_IGNORED)}), f AS ({sql.table_of(*sql.RUN)}),
 written AS (
     SELECT c.* FROM changes_by_run AS c
     JOIN f ON c.valid_from = f.ended AND c.run_id = f.run_id
@@ -173,14 +197,14 @@ written AS (
     FROM written AS c LEFT JOIN repeated AS o ON o.run_id = c.run_id
     WHERE c.valid_to IS NULL OR (c.replaced_by IS NOT NULL AND o.run_id IS NULL)
 ), whole AS (
-    SELECT b.*, r.ended FROM bindings AS b
+    SELECT b.*, r.ended FROM {runs.bindings} AS b
     JOIN (SELECT DISTINCT namespace, name FROM versions) AS d
         ON b.namespace = d.namespace AND b.name = d.name
     JOIN runs AS r ON r.started = b.read_at AND r.run_id = b.reader_run_id
     WHERE b.extent <> 'partition'
 ), found AS (
     SELECT b.reader_run_id, b.read_at, c.run_id, {sql.SURELY_BOUND} AS is_certain
-    FROM bindings AS b JOIN versions AS c
+    FROM {runs.bindings} AS b JOIN versions AS c
         ON c.namespace = b.namespace AND c.name = b.name AND c.run_id = b.version_run_id
         AND c.valid_from = b.valid_from AND c.cell IS NOT DISTINCT FROM b.version_cell
     WHERE b.extent = 'partition' AND COALESCE(c.only_for = b.reader_run_id, TRUE)
@@ -194,6 +218,28 @@ SELECT b.reader_run_id, r.ended, b.run_id, bool_or(b.is_certain) AS is_certain
 FROM found AS b JOIN runs AS r ON r.started = b.read_at AND r.run_id = b.reader_run_id
 WHERE r.state = 'COMPLETE'
 GROUP BY b.reader_run_id, r.ended, b.run_id
+"""
+
+
+_DIRECT, _DIRECT_OF_ASKED = _direct(_ALL), _direct(_ASKED)
+_READERS, _READERS_OF_ASKED = _readers(_ALL), _readers(_ASKED)
+
+# The runs that wrote what is there of a dataset; and the runs that wrote what some runs have read.
+_WRITERS = f"""
+SELECT DISTINCT run_id, valid_from AS ended FROM changes
+WHERE namespace = $namespace AND name = $name AND valid_to IS NULL AND mode NOT IN {sql.REMOVING}
+"""
+_SOURCES = f"""
+WITH f AS ({sql.table_of(*sql.RUN)}), reads AS (
+    SELECT b.*, r.ended FROM runs AS r JOIN f ON f.ended = r.ended AND f.run_id = r.run_id
+    JOIN bindings_by_run AS b ON b.read_at = r.started AND b.reader_run_id = r.run_id
+)
+SELECT version_run_id AS run_id, valid_from AS ended FROM reads
+WHERE extent = 'partition' AND version_run_id IS NOT NULL
+UNION
+SELECT c.run_id, c.valid_from FROM reads AS b JOIN changes AS c
+    ON c.namespace = b.namespace AND c.name = b.name AND {sql.found_by("b", "c")}
+WHERE b.extent <> 'partition'
 """
 
 # Nobody says which earlier version a vague write (dbt, SQL) replaced: that of the latest run of its
@@ -273,19 +319,56 @@ def stale(
     :param progress: a function that is called with the number of stale runs so far
     :param ignored: datasets that make no run stale, such as a dimension table that is overwritten
         each day
+    :raise TooManyError: if more than :data:`MAX_RUNS` runs are stale and all datasets are asked
+        for, or if more runs made the dataset
     """
     without = sql.lists(_IGNORED, ignored)
-    rows = history.rows(_DIRECT, without)
+    try:
+        rows = history.rows(f"{_DIRECT} LIMIT {MAX_RUNS + 1}", without)
+        stale_runs = _with_readers(history, rows, without, None, progress)
+    except TooManyError:
+        if dataset is None:
+            raise
+        rows, asked = _of_makers(history, dataset, without)
+        stale_runs = _with_readers(history, rows, without, asked, progress)
+    return _listed(history, stale_runs, dataset)
+
+
+MAX_RUNS = 300_000
+"""Number of stale runs, or of runs that made a dataset, up to which they are looked at."""
+_STALE = f"More than {MAX_RUNS:,} runs are stale: too many to list."
+_MAKERS = f"More than {MAX_RUNS:,} runs made what is there of the dataset: too many to look at."
+_FIX = "Ask for one dataset, or ignore datasets that are overwritten each day."
+
+
+def _with_readers(
+    history: sql.Rows,
+    direct: Iterable[dict[str, Any]],
+    without: dict[str, list[Any]],
+    asked: Collection[str] | None,
+    progress: Callable[[int], None] | None,
+) -> dict[str, _StaleRun]:
+    """Give the stale runs by run_id: those that read changed data, and those that read of these.
+
+    :param direct: rows of the runs that read changed data
+    :param without: the ignored datasets, as parameters
+    :param asked: ids of the runs to find; None for all
+    :raise TooManyError: if there are more than :data:`MAX_RUNS`
+    """
     stale_runs = {
         row["reader_run_id"]: _StaleRun(row["ended"], row, True, bool(row["is_certain"]))
-        for row in rows
+        for row in direct
     }
+    query = _READERS if asked is None else _READERS_OF_ASKED
+    among = {} if asked is None else {_ID: [*asked]}
     frontier = stale_runs
     while frontier:
+        if len(stale_runs) > MAX_RUNS:
+            raise TooManyError(_STALE, _FIX)
         if progress:
             progress(len(stale_runs))
         following: dict[str, _StaleRun] = {}
-        for row in history.rows(_READERS, {**_ends(frontier), **without}):
+        for row in history.rows(query, {**_ends(frontier), **without, **among}):
             reader, source = row["reader_run_id"], frontier[row["run_id"]]
             if reader in stale_runs:
                 continue
@@ -296,7 +379,49 @@ def stale(
             following[reader] = first._replace(is_certain=is_certain or known.is_certain)
         frontier = following
         stale_runs |= frontier
-    return _listed(history, stale_runs, dataset)
+    return stale_runs
+
+
+def _of_makers(
+    history: sql.Rows, dataset: DatasetName, without: dict[str, list[Any]]
+) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Give the runs that made what is there of a dataset, and those among them that are stale.
+
+    What was read by a run that read changed data is not looked at: the run is stale anyway.
+
+    :return: rows of the runs that read changed data, and the ends of all runs, by run_id
+    :raise TooManyError: if there are more than :data:`MAX_RUNS`
+    """
+    direct: list[dict[str, Any]] = []
+    asked: dict[str, Any] = {}
+    rows = history.rows(_WRITERS, dataset._asdict())
+    while new := {r["run_id"]: r["ended"] for r in rows if r["run_id"] not in asked}:
+        asked |= new
+        if len(asked) > MAX_RUNS:
+            raise TooManyError(_MAKERS, _FIX)
+        stale_rows = history.rows(_DIRECT_OF_ASKED, {_ID: [*new], **without})
+        direct += stale_rows
+        for row in stale_rows:
+            del new[row["reader_run_id"]]
+        rows = history.rows(_SOURCES, sql.lists(sql.RUN, new.items()))
+    return direct, asked
+
+
+_MOST = 3
+_CAUSES = f"""
+SELECT namespace, name, COUNT(*) AS runs FROM ({_DIRECT}) AS d
+GROUP BY namespace, name ORDER BY runs DESC, namespace, name LIMIT {_MOST}
+"""
+
+
+def frequent_causes(history: sql.Rows, ignored: Collection[DatasetName] = ()) -> list[DatasetName]:
+    """List the datasets whose changes make most runs stale, at most three; the first makes most.
+
+    :param history: an opened store of the history
+    :param ignored: datasets that make no run stale
+    """
+    rows = history.rows(_CAUSES, sql.lists(_IGNORED, ignored))
+    return [DatasetName(row["namespace"], row["name"]) for row in rows]
 
 
 def _ends(stale_runs: dict[str, _StaleRun]) -> dict[str, list[Any]]:

@@ -7,9 +7,11 @@ could not see. :mod:`.gaps` and :mod:`.drift` find it themselves, as they compar
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_sparklineage.history import bounds
 from airflow_provider_sparklineage.history.queries import answers, sql
 from airflow_provider_sparklineage.history.queries.answers import Unjudged
 from airflow_provider_sparklineage.model.datasets import DatasetName
@@ -87,13 +89,17 @@ def of_stale(history: sql.Rows, dataset: DatasetName | None = None) -> list[Unju
     """List the datasets that :func:`.stale` cannot judge, or whose changes it cannot see.
 
     :param history: an opened store of the history
-    :param dataset: None for all datasets; else only it, and the datasets of which it was made
+    :param dataset: None for all datasets; else only it, and the datasets of which it was made. If
+        it takes too long to find these, all datasets count
     """
-    among = None if dataset is None else _with_sources(history, dataset)
+    rows = history.rows(_OF_STALE)
+    named = {DatasetName(row["namespace"], row["name"]) for row in rows}
+    if dataset is not None:
+        named = _among_sources(history, dataset, named)
     found = defaultdict(list)
-    for row in history.rows(_OF_STALE):
+    for row in rows:
         name = DatasetName(row["namespace"], row["name"])
-        if among is None or name in among:
+        if name in named:
             found[row["reason"]].append(name)
     return [
         Unjudged.of_datasets(reason, text, found[reason])
@@ -102,15 +108,24 @@ def of_stale(history: sql.Rows, dataset: DatasetName | None = None) -> list[Unju
     ]
 
 
-def _with_sources(history: sql.Rows, dataset: DatasetName) -> set[DatasetName]:
-    """Give a dataset, and all datasets that runs read to make it, also in several steps."""
+def _among_sources(
+    history: sql.Rows, dataset: DatasetName, named: set[DatasetName]
+) -> set[DatasetName]:
+    """Give those of some datasets that runs read to make a dataset, also in several steps.
+
+    The dataset itself counts, too. After half of the time that is left, all of them are given.
+    """
+    seconds = bounds.left()
+    end = None if seconds is None else time.monotonic() + seconds / 2
     found: set[DatasetName] = set()
     new = {dataset}
-    while new:
+    while new and not named <= found | new:
+        if end is not None and time.monotonic() > end:
+            return named
         found |= new
         rows = history.rows(_READ_FOR, sql.lists(sql.DATASET, sorted(new)))
         new = {DatasetName(row["namespace"], row["name"]) for row in rows} - found
-    return found
+    return named & (found | new)
 
 
 # --- trace and impact -----------------------------------------------------------------------------

@@ -29,6 +29,7 @@ from airflow_provider_sparklineage.history.queries.stale import plan_of, stale
 from airflow_provider_sparklineage.history.queries.trace import trace
 from airflow_provider_sparklineage.history.store import Store
 from airflow_provider_sparklineage.model.datasets import DatasetName
+from airflow_provider_sparklineage.model.exceptions import TooManyError
 from airflow_provider_sparklineage.model.partitioning import Partition
 
 if TYPE_CHECKING:
@@ -280,15 +281,27 @@ class OpenedHistory:
 
     def _stale(self, dataset: DatasetName) -> list[Stale]:
         # Whether one dataset is stale depends on all others, so all are worked out at once.
-        answer = self._cache.answer("stale", self._stale_of_all).get(dataset)
-        return _unpacked(answer, list[Stale]) if answer else []
+        of_all = self._cache.answer("stale", self._stale_of_all)
+        if of_all is not _TOO_MANY:
+            return _unpacked(of_all[dataset], list[Stale]) if dataset in of_all else []
+        question = ("stale", dataset)
+        answer = self._cache.answer(question, lambda: _packed(stale(self._history, dataset)))
+        return _unpacked(answer, list[Stale])
 
     def _stale_of_all(self) -> dict[DatasetName, bytes]:
         versions: dict[DatasetName, list[Stale]] = {}
-        for one in stale(self._history):
+        try:
+            found = stale(self._history)
+        except TooManyError:
+            return _TOO_MANY
+        for one in found:
             dataset = DatasetName(one.dataset.namespace, one.dataset.name)
             versions.setdefault(dataset, []).append(one)
         return {dataset: _packed(of_dataset) for dataset, of_dataset in versions.items()}
+
+
+_TOO_MANY: dict[DatasetName, bytes] = {}
+"""The answer on all datasets if too many runs are stale: then each dataset is asked for alone."""
 
 
 def _packed(answer: object) -> bytes:

@@ -12,9 +12,10 @@ from hypothesis import settings
 
 from airflow_provider_sparklineage.history.queries import answers
 from airflow_provider_sparklineage.history.queries.impact import impact
-from airflow_provider_sparklineage.history.queries.stale import plan_of, stale
+from airflow_provider_sparklineage.history.queries.stale import _DIRECT, plan_of, stale
 from airflow_provider_sparklineage.history.queries.trace import trace
 from airflow_provider_sparklineage.model.datasets import DatasetName
+from airflow_provider_sparklineage.model.exceptions import TooManyError
 from tests.history import events
 from tests.history.built import Tables
 from tests.history.ledger import meet
@@ -48,6 +49,31 @@ def test_the_engine_answers_as_the_rules_say(seed, tmp_path):
     tables.close()
     if found:
         pytest.fail(f"{len(found)} differences; the first:\n{explained(seed, found[0])}")
+
+
+class TooManyStale:
+    """Tables of a history in which too many runs are stale to list them all."""
+
+    def __init__(self, tables):
+        self._tables = tables
+
+    def rows(self, sql, parameters=None):
+        if sql.startswith(_DIRECT):
+            msg = "More than 300,000 runs are stale."
+            raise TooManyError(msg, "")
+        return self._tables.rows(sql, parameters)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_of_one_dataset_the_answer_is_the_same_if_too_many_runs_are_stale(seed, tmp_path):
+    ledger = world(seed)
+    tables = Tables(ledger, tmp_path, seed)
+    for table in ledger.tables:
+        dataset = DatasetName(table.namespace, table.name)
+        assert stale(TooManyStale(tables), dataset) == stale(tables, dataset), dataset
+    with pytest.raises(TooManyError):
+        stale(TooManyStale(tables))
+    tables.close()
 
 
 # --- the worlds -----------------------------------------------------------------------------------
