@@ -134,6 +134,7 @@ def partitioning_facets(dataset: LineageDataset, *, bare: bool) -> Facets:
             dimensions=entries,
             **written,
             removed=_removed(dataset),
+            replaced=str(Accessed.ALL) if dataset.is_replaced else None,
             truncated=dataset.selected.skipped > 0,
             description=_partitioned_by(dimensions),
         )

@@ -442,6 +442,7 @@ class Partitions(Counted):
 
     dimensions: list[Dimension] | None = None
     removed: Removed | None = None
+    replaced: str | None = None
 
 
 class Produced(Struct):

@@ -133,6 +133,11 @@ class LineageDataset(DecodedFacets, Frozen, frozen=True, dict=True):
         return self.subset.removed if self.observed and self.subset is not None else frozenset()
 
     @property
+    def is_replaced(self) -> bool:
+        """Whether a write created or replaced the full output: no other partition is left."""
+        return self.observed and self.subset is not None and self.subset.is_replaced
+
+    @property
     def is_only_emptied(self) -> bool:
         """Whether the task left none of its own data in the output, and removed data from it."""
         subset = self.subset

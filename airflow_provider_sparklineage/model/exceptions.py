@@ -26,6 +26,7 @@
     ├── HistoryError             a store of the history cannot be opened, built or queried; raised
     │   │                        in commands, on the page, and in tasks that query the history
     │   ├── LimitError           an answer takes more time or memory than it may, or is too long
+    │   │   └── TooManyError     it would have too many rows; an answer on less may not
     │   └── UnknownNameError     the history has no dataset, partition, column or task of that name
     ├── DeliveryError            a backend did not accept all of an event; raised when it is sent
     ├── DocumentError            a stored event cannot be shown; raised on pages and in commands

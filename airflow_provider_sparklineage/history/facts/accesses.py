@@ -17,7 +17,8 @@ a dataset on one side of a run (input or output) gives the extent:
 
 The partitions that a write emptied are rows of their own, with the mode ``removed``: each
 partition, or a range if they are more than the event may name. If all data of a dataset without
-partitions was removed, its extent is ``all``.
+partitions was removed, its extent is ``all``. If a write replaced all of a dataset with partitions,
+a row ``all`` with the mode ``truncate`` stands for the partitions of before.
 
 A dataset that is created as a whole or dropped is ``all``, if the event does not say which part. If
 some partitions of a list cannot be parsed, a row ``unknown`` is added to the rows of the others.
@@ -177,7 +178,7 @@ def _description_text(text: str) -> str:
 
 
 LAST_KNOWN, OTHER = "last_known", "other"
-UNKNOWN_MODE, APPEND, REMOVED_MODE = "unknown", "append", "removed"
+UNKNOWN_MODE, APPEND, REMOVED_MODE, TRUNCATE = "unknown", "append", "removed", "truncate"
 
 _OURS = SCHEMA_BASE.removesuffix("facet")
 _OF_SPARK = "/integration/spark"
@@ -235,10 +236,13 @@ def _of_dataset(
     evidence = _evidence(dataset, seen, checked, who)
     mode = _mode(dataset, evidence, who) if is_write else ""
     parts = [(part, mode) for part in extents(dataset, facets, seen, checked, mode)]
-    if removed := _removed(dataset, seen or checked) if is_write else []:
-        written = [one for one in parts if one[0].extent != NONE]
-        parts = [*written, *((part, REMOVED_MODE) for part in removed)]
-    size = (statistics if len(parts) == 1 and not removed else None) or model.Statistics()
+    gone = [(part, REMOVED_MODE) for part in _removed(dataset, seen or checked)] if is_write else []
+    size = (statistics if len(parts) == 1 and not gone else None) or model.Statistics()
+    is_named = is_write and all(part.extent in (PARTITION, NONE) for part, _ in parts)
+    if is_named and dataset.partitions.replaced == ALL:
+        gone.append((Extent(ALL), TRUNCATE))
+    if gone:
+        parts = [*(one for one in parts if one[0].extent != NONE), *gone]
     is_failed = bool((seen and seen.failed) or (checked and checked.failed))
     name = dataset_name(dataset.namespace, dataset.name)
     for part, how in parts:

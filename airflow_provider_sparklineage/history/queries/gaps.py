@@ -304,7 +304,12 @@ class _Partitions:
         self.ever = {row["cell"] for row in rows if row["cell"]}
         self.cells = {row["cell"] for row in rows if row["cell"] and row["is_there"]}
         last = {row["cell"]: row for row in rows if row["cell"]}
-        self.settled = self.cells | {cell for cell, row in last.items() if row["is_removed"]}
+        replaced_at = _replaced_at(rows)
+        self.settled = self.cells | {
+            cell
+            for cell, row in last.items()
+            if row["is_removed"] or (replaced_at and row["valid_from"] < replaced_at)
+        }
         """Partitions that exist, and those that a run removed and no run wrote later."""
         self.writes = [(row["run_id"], row["cell"]) for row in rows if row["is_written"]]
         """Run id and partition of each write, in the order of time."""
@@ -314,6 +319,13 @@ class _Partitions:
         named = ("partition", "all")
         self.vague = {row["run_id"] for row in rows if row["extent"] not in named}
         """Ids of the runs whose written partitions are not known; due ones may be among them."""
+
+
+def _replaced_at(rows: Sequence[Mapping[str, Any]]) -> datetime | None:
+    """Give when a run last emptied a dataset and wrote partitions: it has what it should have."""
+    emptied = {r["run_id"] for r in rows if r["extent"] == "all" and not r["is_written"]}
+    at = [r["valid_from"] for r in rows if r["run_id"] in emptied and r["cell"]]
+    return max(at, default=None)
 
 
 def _pairs(

@@ -143,6 +143,8 @@ class Subset(Frozen, frozen=True):
     :param planned: partitions that were planned to be read, by queries that may have ended before
         they opened them
     :param removed: partitions that the application emptied, and did not write again
+    :param is_replaced: whether a write created or replaced the full dataset, so that none of its
+        other partitions is left
     """
 
     dimensions: tuple[Dimension, ...]
@@ -151,6 +153,7 @@ class Subset(Frozen, frozen=True):
     exact: bool = True
     planned: frozenset[Partition] = frozenset()
     removed: frozenset[Partition] = frozenset()
+    is_replaced: bool = False
 
 
 class UnknownPartitionsError(Exception):
@@ -318,6 +321,7 @@ class ObservedAccesses:
             all(access.exact for access in accesses),
             every - partitions,
             frozenset(removed),
+            side is Side.WRITE and any(access.owned.full for access in accesses),
         )
 
     def _outside(self, read: Access) -> frozenset[Partition]:

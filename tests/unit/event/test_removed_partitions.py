@@ -34,7 +34,7 @@ from airflow_provider_sparklineage.spark.capture.observations import (
     ObservationReport,
     read_observations,
 )
-from tests.conftest import HEADER
+from tests.conftest import GOLDEN, HEADER
 from tests.openlineage_spec import validate_event
 
 SALES = DatasetName("s3://lake", "sales")
@@ -106,6 +106,36 @@ def test_what_is_written_to_an_emptied_partition_is_the_jobs_own():
     assert ObservedAccesses([read], [filled]).subset(Side.READ).partitions == days("1")
 
 
+@pytest.mark.parametrize(
+    ("modes", "expected"),
+    [
+        (["whole"], True),
+        (["create"], True),
+        (["append", "whole"], True),
+        (["whole", "append"], True),
+        (["static"], False),
+        (["dynamic", "append"], False),
+    ],
+    ids=str,
+)
+def test_a_write_that_replaces_a_whole_dataset_leaves_no_other_partition(modes, expected):
+    writes = [
+        {"node": "InsertIntoHadoopFsRelationCommand", "path": "/lake", "mode": mode}
+        | {"how": "exact", "layouts": [layout("1")]}
+        for mode in modes
+    ]
+    records = [
+        {"kind": "commits", "started": n, "ended": n + 1, "reads": [], "writes": [write]}
+        for n, write in enumerate(writes, 1)
+    ]
+    lines = [json.dumps(record).encode() + b"\n" for record in records]
+    name = DatasetName("file", "/lake")
+    index = DatasetIndex({name: ()}, DEFAULT_LOCATOR)
+    bound = bind(list(read_observations(lines, ObservationReport())), index)
+    found = ObservedAccesses(writes=observations(bound, {name}).writes[name])
+    assert found.subset(Side.WRITE).is_replaced is expected
+
+
 def layout(*values):
     dimensions = [{"field": "dt", "transform": "identity", "type": "string"}]
     return {"base": "/lake", "dimensions": dimensions, "partitions": [[one] for one in values]}
@@ -136,11 +166,26 @@ def test_a_partition_that_has_files_left_was_written_and_another_removed(
     assert (found.scope.partitions, found.removed) == tuple(days(*one) for one in expected)
 
 
+def test_of_the_writes_of_a_real_job_one_replaces_a_whole_dataset():
+    file = GOLDEN / "spark-4.0" / "observed" / "partitioned_writes.ndjson"
+    records = list(read_observations(file.read_bytes().splitlines(True), ObservationReport()))
+    paths = ("full", "append", "static")
+    names = {DatasetName("file", f"/lake/sales_{path}") for path in paths}
+    writes = observations(
+        bind(records, DatasetIndex(dict.fromkeys(names, ()), DEFAULT_LOCATOR)), names
+    ).writes
+    found = {
+        name.name: ObservedAccesses(writes=of_name).subset(Side.WRITE).is_replaced
+        for name, of_name in writes.items()
+    }
+    assert found == {f"/lake/sales_{path}": path == "full" for path in paths}
+
+
 # --- the event ------------------------------------------------------------------------------------
 
 
-def event(written="", removed="1", limits=DEFAULT_LIMITS, **more):
-    subset = Subset(DT, days(*written), removed=days(*removed))
+def event(written="", removed="1", limits=DEFAULT_LIMITS, *, is_replaced=False, **more):
+    subset = Subset(DT, days(*written), removed=days(*removed), is_replaced=is_replaced)
     known = {"observed": True, "subset": subset, "witness": Witness.OBSERVER} | more
     report = SubsetReport((), DEFAULT_LOCATOR, limits)
     output = report.of(LineageDataset(SALES, **known), Side.WRITE)
@@ -195,6 +240,19 @@ def test_a_removed_partition_is_neither_nothing_nor_a_written_one():
     assert text.startswith("dt=1 removed by")
     assert "removed: dt=1" in printed(document)
     assert "no partition" not in printed(document)
+
+
+@pytest.mark.parametrize("written", ["12", ""])
+def test_what_a_whole_overwrite_has_not_written_is_gone(written):
+    document = event(written, "", is_replaced=True)
+    assert document["outputs"][0]["facets"]["sparkLineage_partitions"]["replaced"] == "all"
+    named = [("partition", f"dt={one}", "append") for one in written]
+    assert facts(document) == [*named, ("all", None, "truncate")]
+
+
+def test_of_a_range_nobody_knows_what_a_whole_overwrite_left():
+    document = event("123", "", Limits(partitions=2), is_replaced=True)
+    assert [extent for extent, _, _ in facts(document)] == ["range"]
 
 
 def test_a_write_may_both_write_and_remove():

@@ -12,6 +12,7 @@ from airflow_provider_sparklineage.history.queries.answers import Plan
 from airflow_provider_sparklineage.history.queries.gaps import gaps
 from airflow_provider_sparklineage.history.queries.impact import impact
 from airflow_provider_sparklineage.history.queries.plan import with_unwritten
+from airflow_provider_sparklineage.history.queries.stale import stale
 from airflow_provider_sparklineage.history.queries.unwritten import Part, Unwritten, since_of
 from tests.unit.history.queries.asked import named
 from tests.unit.history.worlds import event, read, write
@@ -132,6 +133,20 @@ def test_a_partition_that_a_run_removed_is_no_gap(history):
     emptied = clean(write(day(3), mode="removed"), write(day(4), mode="drop"))
     found = gaps(history(*shop(), emptied), named("orders"))
     assert [(gap.cell, gap.reason) for gap in found] == [(day(4), "dropped")]
+
+
+def test_what_a_later_overwrite_of_all_leaves_out_is_gone_and_no_gap(history):
+    again = clean(write(extent="all", mode="truncate"), write(day(4), mode="overwrite"))
+    asked = history(*shop(), again)
+    there = "SELECT cell FROM changes WHERE name = 'orders' AND valid_to IS NULL ORDER BY cell"
+    assert [row["cell"] for row in asked.rows(there)] == [day(4)]
+    assert gaps(asked, named("orders")) == []
+    causes = {
+        (one.partition["dt"], one.cause.how, (one.cause.partition or {}).get("dt"))
+        for one in stale(asked, named("revenue"))
+    }
+    assert (day(3)[3:], "truncate", None) in causes
+    assert (day(4)[3:], "overwrite", day(4)[3:]) in causes
 
 
 def test_a_removed_partition_makes_stale_what_was_made_of_it_and_plans_its_run(history):
