@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 log = logger(__name__)
 
+SECONDS = 600.0
+"""The longest time that the history may be asked, in seconds."""
+_FIX = "Ask with `sparklineage stale --seconds 0`, which says how long it takes."
 _MAX_SHOWN = 10
 _POLICIES = ("fail", "skip")
 _MISMATCHES = {str(status) for status in PartitionStatus if status.is_mismatch}
@@ -83,7 +86,9 @@ class SparkLineageFreshnessCheck(BaseOperator):
         :raise AirflowException: if a partition is not up to date and ``on_finding`` is ``fail``
         :raise AirflowSkipException: if a partition is not up to date and ``on_finding`` is ``skip``
         :raise DeclarationError: if ``on_finding`` or ``partitions`` cannot be understood
+        :raise LimitError: if the answer takes longer than :data:`SECONDS`
         """
+        from airflow_provider_sparklineage.history.bounds import Bound, within
         from airflow_provider_sparklineage.history.engines.duckdb import History
         from airflow_provider_sparklineage.history.queries.datasets import dataset_of
         from airflow_provider_sparklineage.history.store import Store
@@ -93,7 +98,8 @@ class SparkLineageFreshnessCheck(BaseOperator):
             problem = f"on_finding is {self.on_finding!r}."
             raise DeclarationError(problem, "It must be fail or skip.")
         wanted = _wanted(self.partitions)
-        with History(Store.open(self.store or history_url())) as history:
+        bound = Bound.of(SECONDS, _FIX)
+        with History(Store.open(self.store or history_url())) as history, within(bound):
             self.log.info("The history was built at %s.", history.manifest.built_at)
             outdated = findings(history, dataset_of(history, self.dataset), wanted)
         if not outdated:

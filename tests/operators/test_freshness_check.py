@@ -11,7 +11,11 @@ import pytest
 from airflow.providers.common.compat.sdk import AirflowException, AirflowSkipException
 
 from airflow_provider_sparklineage import cli
-from airflow_provider_sparklineage.model.exceptions import DeclarationError, HistoryError
+from airflow_provider_sparklineage.model.exceptions import (
+    DeclarationError,
+    HistoryError,
+    LimitError,
+)
 from airflow_provider_sparklineage.operators import freshness_check
 from airflow_provider_sparklineage.operators.freshness_check import SparkLineageFreshnessCheck
 
@@ -76,6 +80,12 @@ def test_without_partitions_all_of_the_dataset_is_checked(check):
 def test_what_nobody_has_written_is_not_up_to_date(check):
     with pytest.raises(AirflowException, match="nobody is known to have written flight_date=2014"):
         check("flight_date=2014-01-01")
+
+
+def test_an_answer_that_takes_too_long_is_given_up(check, monkeypatch):
+    monkeypatch.setattr(freshness_check, "SECONDS", 0)
+    with pytest.raises(LimitError, match=r"longer than 0 s, and was given up\. Ask with `spark"):
+        check("flight_date=2013-01-14")
 
 
 def test_it_can_skip_what_follows(check):

@@ -29,7 +29,11 @@ from airflow_provider_sparklineage.history.engines.affected import (
     View,
 )
 from airflow_provider_sparklineage.history.engines.spark.reading import SKIPPED
-from airflow_provider_sparklineage.history.engines.spark.sql import spark_selection, spark_sql
+from airflow_provider_sparklineage.history.engines.spark.sql import (
+    on_disk,
+    spark_selection,
+    spark_sql,
+)
 from airflow_provider_sparklineage.history.facts import Reason
 from airflow_provider_sparklineage.history.steps import STEPS, Step
 from airflow_provider_sparklineage.history.tables import ACCESSES, FACTS, RUNS, TABLES
@@ -116,10 +120,10 @@ def build(session: SparkSession, read: DataFrame, target: Target) -> Counts:
     :param read: the rows from :func:`.reading.facts`
     :return: the numbers of documents, new events, skipped texts, and rows of the tables
     """
-    read = read.persist()
+    read = on_disk(read)
     skipped = {r[SKIPPED]: r["count"] for r in read.groupBy(SKIPPED).count().collect()}
     accepted = skipped.pop(None, 0)
-    new = _new(session, read, target).persist()
+    new = on_disk(_new(session, read, target))
     count = new.count()
     is_merging = target.is_mergeable(count)
     if count:
@@ -149,7 +153,7 @@ def _tables(session: SparkSession, target: Target) -> dict[str, int]:
     for step in STEPS:
         rows = session.sql(spark_sql(step.sql))
         if step.table is None:
-            rows = rows.persist()
+            rows = on_disk(rows)
             between.append(rows)
         else:
             rows = target.save(step.table, rows.selectExpr(*spark_selection(step.table)))

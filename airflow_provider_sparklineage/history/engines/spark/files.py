@@ -18,6 +18,7 @@ from airflow_provider_sparklineage.history.engines.spark.pieces import (
     write,
 )
 from airflow_provider_sparklineage.history.engines.spark.sql import (
+    on_disk,
     spark_schema,
     spark_selection,
     spark_sql,
@@ -129,7 +130,7 @@ class Parquet:
 
     def save(self, table: Table, rows: DataFrame) -> DataFrame:
         """Write the rows of a table to pieces, and give the rows as they are read from these."""
-        rows = rows.persist()
+        rows = on_disk(rows)
         if table is ACCESSES:
             spread = self._sizes.spread(rows.count())
             self._layout = Layout(

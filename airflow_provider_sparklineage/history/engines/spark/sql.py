@@ -18,7 +18,7 @@ from airflow_provider_sparklineage.model.exceptions import HistoryError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from airflow_provider_sparklineage.history.tables import Column, Table
 
@@ -117,6 +117,17 @@ def _inlined(select: exp.Select) -> exp.Expr:
     lists = ", ".join(column.unalias().this.sql(_WRITE) for column in select.expressions)
     names = ", ".join(f"`{column.alias}`" for column in select.expressions)
     return sqlglot.parse_one(f"SELECT INLINE(ARRAYS_ZIP({lists})) AS ({names})", read=_WRITE)
+
+
+def on_disk(rows: DataFrame) -> DataFrame:
+    """Keep rows on the disks of the executors, to be read several times.
+
+    In memory, as Spark keeps rows else, those of ten million accesses leave too little of 6 GB for
+    the sorting of others.
+    """
+    from pyspark import StorageLevel
+
+    return rows.persist(StorageLevel.DISK_ONLY)
 
 
 SESSION = {
