@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from unittest.mock import patch
+
 import pytest
 
 from airflow_provider_sparklineage.history.queries import unjudged
@@ -79,6 +81,13 @@ def test_of_one_dataset_only_it_and_its_sources_are_named(history):
     asked = history(MAKE, other)
     assert [one.count for one in unjudged.of_stale(asked)] == [2]
     assert [one.names for one in unjudged.of_stale(asked, named("other"))] == [("ns/elsewhere",)]
+
+
+def test_all_datasets_are_named_if_it_takes_too_long_to_find_the_sources(history):
+    asked = history(MAKE, task("other", 3, read(name="elsewhere"), write(name="other")))
+    with patch.object(unjudged.bounds, "left", lambda: -1):  # half of it is over at once
+        (one,) = unjudged.of_stale(asked, named("other"))
+    assert (one.reason, one.names) == ("no_writer", ("ns/elsewhere", "ns/orders"))
 
 
 def test_a_trace_ends_at_data_without_a_writer_and_at_runs_without_a_read(history):
