@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from airflow_provider_sparklineage.history.queries.patterns.axes import Step
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from datetime import datetime, timedelta
 
     from airflow_provider_sparklineage.history.queries.patterns.axes import Axes
-    from airflow_provider_sparklineage.history.queries.patterns.observed import Task
     from airflow_provider_sparklineage.history.queries.patterns.rules import Points
 
 
@@ -220,11 +219,15 @@ class InProgress:
 
     :param rows: rows of the task's runs, in the order of their tries, and for each date one row of
         the other tasks of the DAG
+    :param is_own: whether a row is one of the task's runs
     :param latest: the time until which all that has ended is known; None if there is none
     """
 
     def __init__(
-        self, rows: Iterable[Mapping[str, Any]], task: Task, latest: datetime | None
+        self,
+        rows: Iterable[Mapping[str, Any]],
+        is_own: Callable[[Mapping[str, Any]], bool],
+        latest: datetime | None,
     ) -> None:
         self._starts: dict[str, datetime] = {}
         first: dict[tuple[str, int | None], datetime] = {}
@@ -232,7 +235,7 @@ class InProgress:
             dag_run, started = row["dag_run_id"], row["started"]
             if dag_run and started:
                 self._starts[dag_run] = min(started, self._starts.get(dag_run, started))
-                if row["ended"] and (row["namespace"], row["job"]) == task:
+                if row["ended"] and is_own(row):
                     first.setdefault((dag_run, row["map_index"]), row["ended"])
         lasted: dict[str, timedelta] = {}
         for (dag_run, _), ended in first.items():

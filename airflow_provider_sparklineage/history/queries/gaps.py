@@ -404,7 +404,7 @@ class _OfTask:
         self._runs = [
             row for row in runs if row["namespace"] == task.namespace and row["dag_id"] in dags
         ]
-        self._in_progress = InProgress(self._runs, task, latest)
+        self._in_progress = InProgress(self._runs, self._is_own, latest)
         ends = (row["ended"] or row["started"] for row in runs)
         self._last_end = max((end for end in ends if end), default=datetime.max)  # noqa: DTZ901
         self.unjudged: list[Unjudged] = []
