@@ -118,9 +118,10 @@ def check_layout(store):
     """Check that each piece has the rows that the manifest says, in the order of the table."""
     layout, outside = store.manifest.layout, {}
     retired = {one.name for one in store.manifest.retired}
-    for file in (store.files.root / GENERATIONS).glob("*/*"):
+    for file in (store.files.root / GENERATIONS).rglob("*.parquet"):
         name = file.relative_to(store.files.root)
-        assert {str(name), str(name.parent)} & (layout.files() | retired), "a file is left"
+        kept = layout.files() | retired
+        assert not kept.isdisjoint(map(str, (name, *name.parents))), "a file is left"
     for table in TABLES:
         pieces = layout.pieces[table.name]
         assert [piece.file for piece in pieces] == store.manifest.tables[table.name]
