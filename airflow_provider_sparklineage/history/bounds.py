@@ -73,6 +73,20 @@ def left() -> float | None:
     return None if bound is None else max(0.0, bound.ends - time.monotonic())
 
 
+def late_at(share: float) -> Callable[[], bool]:
+    """Give a function that tells whether less than a share of the time that is left now is left.
+
+    Where there is no bound, it is never late.
+    """
+    needed_s = (left() or 0) * share
+
+    def is_late() -> bool:
+        seconds = left()
+        return seconds is not None and seconds < needed_s
+
+    return is_late
+
+
 _AGAIN_S = 0.1
 
 

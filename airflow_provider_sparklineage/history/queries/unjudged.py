@@ -7,7 +7,6 @@ could not see. :mod:`.gaps` and :mod:`.drift` find it themselves, as they compar
 
 from __future__ import annotations
 
-import time
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
@@ -115,12 +114,11 @@ def _among_sources(
 
     The dataset itself counts, too. After half of the time that is left, all of them are given.
     """
-    seconds = bounds.left()
-    end = None if seconds is None else time.monotonic() + seconds / 2
+    is_late = bounds.late_at(0.5)
     found: set[DatasetName] = set()
     new = {dataset}
     while new and not named <= found | new:
-        if end is not None and time.monotonic() > end:
+        if is_late():
             return named
         found |= new
         rows = history.rows(_READ_FOR, sql.lists(sql.DATASET, sorted(new)))

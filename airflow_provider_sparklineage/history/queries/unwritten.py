@@ -180,7 +180,7 @@ class _Outputs:
         self._rules: dict[tuple[DatasetName, DatasetName], list[tuple[InverseRelation, list[Gap]]]]
         self._rules = defaultdict(list)
         self.left_out: list[DatasetName] = []
-        self._needed_s = (bounds.left() or 0) * _TO_BE_LEFT
+        self._is_late = bounds.late_at(_TO_BE_LEFT)
 
     def due_of(self, source: DatasetName) -> Iterator[tuple[DatasetName, list[Gap]]]:
         """Yield the datasets made of ``source`` with the missing partitions of each."""
@@ -259,7 +259,3 @@ class _Outputs:
                     inverse = InverseRelation(one.relation, values, self._known[name])
                     source = DatasetName(pattern.input.namespace, pattern.input.name)
                     self._rules[name, source].append((inverse, due))
-
-    def _is_late(self) -> bool:
-        left = bounds.left()
-        return left is not None and left < self._needed_s
