@@ -403,7 +403,7 @@ def _of_makers(
         direct += stale_rows
         for row in stale_rows:
             del new[row["reader_run_id"]]
-        rows = history.rows(_SOURCES, sql.lists(sql.RUN, new.items()))
+        rows = history.rows(_SOURCES, sql.lists(sql.RUN, new.items())) if new else []
     return direct, asked
 
 

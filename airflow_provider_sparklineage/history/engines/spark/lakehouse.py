@@ -202,8 +202,10 @@ class Lakehouse(ABC):
             f"SELECT {columns}, FALSE AS is_deleted FROM counted "
             "LATERAL VIEW EXPLODE(ARRAY_REPEAT(1, CAST(new_count AS INT))) copies AS copy"
         )
-        self._changed[table] = changes.localCheckpoint()
-        return self._changed[table]
+        changes = changes.localCheckpoint()
+        if table in BY_RUN.values():
+            self._changed[table] = changes
+        return changes
 
     def _named(self, view: str, row: str = "") -> str:
         """Give the condition that a row is of a dataset of a view, or may be, if it has many."""
