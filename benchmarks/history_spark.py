@@ -66,10 +66,10 @@ class _Format(NamedTuple):
         job = [str(BUILD_HISTORY), file.as_uri(), "--store", self.store, "--format", self.name]
         env = os.environ | {"PYTHONPATH": str(_ROOT), "PYSPARK_PYTHON": sys.executable}
         begun = time.monotonic()
-        subprocess.run(
-            ["spark-submit", *self.options, *job], env=env, check=True, capture_output=True
-        )
+        command = ["spark-submit", *self.options, *job]
+        done = subprocess.run(command, env=env, check=True, capture_output=True, text=True)
         seconds = time.monotonic() - begun
+        assert f"{count} of them new" in done.stdout
         file.unlink()
         return seconds
 
