@@ -56,6 +56,19 @@ def within(bound: Bound | None) -> Iterator[None]:
         _BOUND.reset(before)
 
 
+@contextmanager
+def within_share(share: float) -> Iterator[None]:
+    """Let what is asked in the ``with`` block end when a share of the time left now is over.
+
+    :raise LimitError: as :func:`within` does
+    """
+    bound, seconds = _BOUND.get(), left()
+    if bound is not None and seconds is not None:
+        bound = Bound.of(seconds * share, bound.fix)
+    with within(bound):
+        yield
+
+
 def check() -> None:
     """Check that the time is not over; does nothing where there is no bound.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from airflow_provider_sparklineage.model.terms import Frozen
 
-VERSION = 1
+VERSION = 2
 """Version of all tables together.
 
 The next build makes the tables of an older store anew; a store of a newer version is refused.
@@ -144,6 +144,8 @@ ACCESSES = Table(
     "The reads and writes of each run, a row for each partition.",
     (
         Column("run_id", TEXT, "The run; never null."),
+        Column("dag_id", TEXT, "The DAG of the run, as in runs."),
+        Column("job", TEXT, "Name of the job of the run, as in runs."),
         Column("accessed_at", TIME, "When: the start of the run for a read, its end for a write."),
         *_ACCESS,
         Column("is_expected", FLAG, "Whether only the start of the run listed it, as a plan."),

@@ -5,16 +5,16 @@ from __future__ import annotations
 import gzip
 import json
 from pathlib import Path
-from unittest.mock import patch
+from unittest.mock import Mock, patch
 
 import pytest
 
 from airflow_provider_sparklineage.history.engines.building import build
-from airflow_provider_sparklineage.history.queries.stale import stale
+from airflow_provider_sparklineage.history.queries.stale import stale_alone
 from airflow_provider_sparklineage.history.sources import source_of
 from airflow_provider_sparklineage.history.store import Store
 from airflow_provider_sparklineage.model.datasets import DatasetName
-from airflow_provider_sparklineage.model.exceptions import TooManyError
+from airflow_provider_sparklineage.model.exceptions import LimitError, TooManyError
 from airflow_provider_sparklineage.plugins.history import answers
 from airflow_provider_sparklineage.plugins.history import opened as asking
 from airflow_provider_sparklineage.plugins.history.answers import Catalog
@@ -127,20 +127,23 @@ def test_a_state_of_the_store_that_was_built_since_is_asked_and_not_what_is_kept
 
 def test_each_dataset_is_asked_for_alone_if_too_many_runs_are_stale(add):
     history = add([*lines_of("month"), *lines_of("rewritten")])
-    asked = []
-
-    def stale_of_one(history, dataset=None):
-        asked.append(dataset)
-        if dataset is None:
-            msg = "More than 300,000 runs are stale."
-            raise TooManyError(msg)
-        return stale(history, dataset)
-
-    with patch.object(asking, "stale", stale_of_one):
+    too_many = Mock(side_effect=TooManyError("More than 300,000 runs are stale."))
+    alone = Mock(side_effect=stale_alone)
+    with patch.multiple(asking, stale=too_many, stale_alone=alone):
         for _ in range(2):
             states = states_of(DELAYS, history)
             assert [day for day, state in states.items() if state == "s"] == ["2013-01-15"]
-    assert asked == [None, DELAYS]
+    assert (too_many.call_count, alone.call_count) == (1, 1)
+
+
+def test_sources_whose_changes_are_not_known_are_named_as_far_as_there_is_time(add):
+    history = add(lines_of("month"))
+    [sentence] = answers.partition_states(DELAYS, history, ALL)["unjudged"]
+    assert sentence.startswith("No known run writes 3 datasets that are read: flights.csv, ")
+    flights = DELAYS._replace(name="/flights/lake/flights")
+    with patch.object(asking, "unseen_by_stale", Mock(side_effect=LimitError("It takes long."))):
+        [sentence] = answers.partition_states(flights, history, ALL)["unjudged"]
+    assert "were not looked for" in sentence
 
 
 def test_each_state_comes_of_what_runs_did(add):

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from airflow_provider_sparklineage.history.queries import sql
 from airflow_provider_sparklineage.history.queries.answers import Dataset, Unjudged
 from airflow_provider_sparklineage.history.queries.patterns.learning import Pair, learn
 from airflow_provider_sparklineage.history.queries.patterns.observed import (
@@ -66,14 +67,14 @@ SELECT run_id, side, namespace, name,
          + coalesce(sum(partition_count) FILTER (WHERE extent = 'range'), 0) AS partitions,
        count(*) FILTER (WHERE extent NOT IN ('partition', 'range', 'none')) AS others
 FROM accesses
-WHERE run_id IN (SELECT run_id FROM runs WHERE job = $task) AND NOT coalesce(is_failed, FALSE)
-  AND coalesce(mode, '') <> 'removed'
+WHERE job = $task AND NOT coalesce(is_failed, FALSE) AND coalesce(mode, '') <> 'removed'
 GROUP BY run_id, side, namespace, name ORDER BY side, namespace, name
 """
-_COLUMNS = """
-SELECT DISTINCT run_id, out_namespace, out_name, out_column, in_namespace, in_name, in_column,
+_COLUMNS = f"""
+WITH f AS ({sql.table_of(*sql.RUN)})
+SELECT DISTINCT c.run_id, out_namespace, out_name, out_column, in_namespace, in_name, in_column,
        type, subtype, masking
-FROM columns WHERE run_id IN (SELECT run_id FROM runs WHERE job = $task)
+FROM columns AS c JOIN f ON f.ended = c.ended AND f.run_id = c.run_id
 """
 
 
@@ -233,13 +234,14 @@ _FEW_COUNTS = "The usual number of partitions of {them} is not known yet"
 _UNRULED = "The partitions that are read of {them} follow no rule that is known"
 
 
-def _facts(history: Rows, task: str, rows: Iterable[Mapping[str, Any]]) -> dict[str, _RunFacts]:
+def _facts(history: Rows, task: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, _RunFacts]:
     facts = {row["run_id"]: _RunFacts(run_of(row), {}, {}) for row in rows}
     for row in history.rows(_ACCESSES, {"task": task}):
         if of_run := facts.get(row["run_id"]):
             count = None if row["others"] else int(row["partitions"])
             of_run.accessed[row["side"], DatasetName(row["namespace"], row["name"])] = count
-    for row in history.rows(_COLUMNS, {"task": task}):
+    ended = sql.lists(sql.RUN, ((row["run_id"], row["ended"]) for row in rows))
+    for row in history.rows(_COLUMNS, ended):
         if of_run := facts.get(row["run_id"]):
             column = DatasetName(row["out_namespace"], row["out_name"]), row["out_column"]
             source = f"{DatasetName(row['in_namespace'], row['in_name'])}.{row['in_column']}"

@@ -329,9 +329,25 @@ def stale(
     except TooManyError:
         if dataset is None:
             raise
-        rows, asked = _of_makers(history, dataset, without)
-        stale_runs = _with_readers(history, rows, without, asked, progress)
+        return stale_alone(history, dataset, progress, ignored)
     return _listed(history, stale_runs, dataset)
+
+
+def stale_alone(
+    history: sql.Rows,
+    dataset: DatasetName,
+    progress: Callable[[int], None] | None = None,
+    ignored: Collection[DatasetName] = (),
+) -> list[answers.Stale]:
+    """List the same for one dataset, without looking at runs that did not make what is there of it.
+
+    Only where very many runs are stale this takes less time than to look at all runs.
+
+    :raise TooManyError: if more than :data:`MAX_RUNS` runs made the dataset
+    """
+    without = sql.lists(_IGNORED, ignored)
+    rows, asked = _of_makers(history, dataset, without)
+    return _listed(history, _with_readers(history, rows, without, asked, progress), dataset)
 
 
 MAX_RUNS = 300_000

@@ -21,33 +21,42 @@ if TYPE_CHECKING:
 
 # --- stale ----------------------------------------------------------------------------------------
 
+
 # Of versions that are there: whether a change of their sources would have been seen. A read of a
 # dataset as a whole is compared with the last of the writes of unknown parts alone, because both
 # can be many; writes that say neither part nor mode are judged by the latest run of each job
 # (:mod:`.stale`).
-_OF_STALE = f"""
-WITH there AS (
-    SELECT DISTINCT namespace, name, run_id, valid_from FROM changes
+def _of_stale(changes: str, bindings: str, accesses: str, tables: str = "") -> str:
+    """Give SQL for the rows of :func:`of_stale`.
+
+    :param changes: the table of the versions that count
+    :param bindings: the table of the reads of the datasets that count
+    :param accesses: the table of the accesses that count
+    :param tables: the tables that these names need, each with a comma
+    """
+    return f"""
+WITH {tables}there AS (
+    SELECT DISTINCT namespace, name, run_id, valid_from FROM {changes}
     WHERE valid_to IS NULL AND mode NOT IN {sql.REMOVING}
 ), whole AS (
-    SELECT b.namespace, b.name, b.extent, b.reader_run_id, b.read_at FROM bindings AS b
+    SELECT b.namespace, b.name, b.extent, b.reader_run_id, b.read_at FROM {bindings} AS b
     SEMI JOIN there AS t ON t.run_id = b.reader_run_id
     WHERE b.extent <> 'partition'
 ), parts AS (
     SELECT c.namespace, c.name, max_by(c.run_id, (c.valid_from, c.run_id)) AS run_id,
         max(c.valid_from) AS written_at, bool_and({sql.vague("c")}) AS is_vague
-    FROM changes AS c
+    FROM {changes} AS c
     WHERE c.cell IS NULL AND c.extent NOT IN ('all', 'none')
     GROUP BY c.namespace, c.name
 ), failed AS (
     SELECT DISTINCT a.namespace, a.name, a.cell, a.accessed_at
-    FROM accesses AS a JOIN runs AS r ON r.run_id = a.run_id
+    FROM {accesses} AS a JOIN runs AS r ON r.run_id = a.run_id
     WHERE a.side = 'write' AND a.extent <> 'none' AND NOT COALESCE(a.is_expected, FALSE)
         AND (COALESCE(a.is_failed, FALSE) OR r.state <> 'COMPLETE')
 )
 SELECT 'no_writer' AS reason, b.namespace, b.name
-FROM (SELECT DISTINCT namespace, name FROM bindings) AS b
-ANTI JOIN (SELECT DISTINCT namespace, name FROM changes) AS c
+FROM (SELECT DISTINCT namespace, name FROM {bindings}) AS b
+ANTI JOIN (SELECT DISTINCT namespace, name FROM {changes}) AS c
     ON c.namespace = b.namespace AND c.name = b.name
 UNION ALL
 SELECT DISTINCT 'no_reads', t.namespace, t.name FROM there AS t
@@ -59,14 +68,37 @@ SELECT DISTINCT 'unknown_part', b.namespace, b.name FROM whole AS b JOIN parts A
     AND NOT (b.extent = 'unknown' AND p.is_vague)
 UNION ALL
 SELECT DISTINCT 'failed_writes', f.namespace, f.name FROM failed AS f
-ANTI JOIN changes AS c ON c.namespace = f.namespace AND c.name = f.name
+ANTI JOIN {changes} AS c ON c.namespace = f.namespace AND c.name = f.name
     AND c.cell IS NOT DISTINCT FROM f.cell AND c.valid_from >= f.accessed_at
-ANTI JOIN (SELECT * FROM changes WHERE extent = 'all' AND mode IN {sql.REPLACING}) AS w
+ANTI JOIN (SELECT * FROM {changes} WHERE extent = 'all' AND mode IN {sql.REPLACING}) AS w
     ON w.namespace = f.namespace AND w.name = f.name AND w.valid_from >= f.accessed_at
 UNION ALL
 SELECT DISTINCT 'losses', t.namespace, t.name FROM there AS t
 JOIN runs AS r ON r.ended = t.valid_from AND r.run_id = t.run_id WHERE r.degradations > 0
 """
+
+
+def _named(table: str, *columns: str) -> str:
+    names = ", ".join(f"t.{one}" for one in (*sql.DATASET, *columns))
+    return (
+        f"named_{table} AS (SELECT {names} FROM {table} AS t "
+        "SEMI JOIN f ON f.namespace = t.namespace AND f.name = t.name), "
+    )
+
+
+_OF_STALE = _of_stale("changes", "bindings", "accesses")
+_OF_STALE_OF_NAMED = _of_stale(
+    "named_changes",
+    "named_bindings",
+    "named_accesses",
+    f"f AS ({sql.table_of(*sql.DATASET)}), "
+    + _named("changes", "cell", "extent", "run_id", "mode", "valid_from", "valid_to")
+    + _named("bindings", "extent", "reader_run_id", "read_at")
+    + _named(
+        *("accesses", "cell", "extent", "run_id", "side", "accessed_at"),
+        *("is_expected", "is_failed"),
+    ),
+)
 _STALE_TEXTS = {
     "no_writer": "No known run writes {them} that {are} read",
     "no_reads": "No read is known of runs that wrote {them}",
@@ -82,6 +114,13 @@ SEMI JOIN (
     SEMI JOIN f ON f.namespace = c.namespace AND f.name = c.name
 ) AS w ON w.run_id = b.reader_run_id
 """
+_OF_JOBS = """
+SELECT DISTINCT namespace, name, side, COALESCE(job, run_id) AS job FROM accesses
+"""
+
+Unseen = tuple[str, DatasetName]
+"""A reason, one of :class:`.Unjudged`, and a dataset that :func:`.stale` cannot judge, or whose
+changes it cannot see."""
 
 
 def of_stale(history: sql.Rows, dataset: DatasetName | None = None) -> list[Unjudged]:
@@ -89,22 +128,55 @@ def of_stale(history: sql.Rows, dataset: DatasetName | None = None) -> list[Unju
 
     :param history: an opened store of the history
     :param dataset: None for all datasets; else only it, and the datasets of which it was made. If
-        it takes too long to find these, all datasets count
+        it takes too long to find these, those count that the jobs read which made it
     """
-    rows = history.rows(_OF_STALE)
-    named = {DatasetName(row["namespace"], row["name"]) for row in rows}
+    return sentences(unseen_by_stale(history, dataset))
+
+
+def unseen_by_stale(history: sql.Rows, dataset: DatasetName | None = None) -> list[Unseen]:
+    """Give what :func:`of_stale` lists, one by one."""
+    query, parameters = _OF_STALE, {}
     if dataset is not None:
-        named = _among_sources(history, dataset, named)
+        sources = _sources_by_job(history, dataset)
+        query, parameters = _OF_STALE_OF_NAMED, sql.lists(sql.DATASET, sorted(sources))
+    rows = history.rows(query, parameters)
+    unseen = [(row["reason"], DatasetName(row["namespace"], row["name"])) for row in rows]
+    if dataset is None:
+        return unseen
+    sources = _among_sources(history, dataset, {one for _, one in unseen})
+    return [one for one in unseen if one[1] in sources]
+
+
+def sentences(unseen: Iterable[Unseen]) -> list[Unjudged]:
+    """Give one answer for each reason, with the datasets for which it holds."""
     found = defaultdict(list)
-    for row in rows:
-        name = DatasetName(row["namespace"], row["name"])
-        if name in named:
-            found[row["reason"]].append(name)
+    for reason, dataset in unseen:
+        found[reason].append(dataset)
     return [
         Unjudged.of_datasets(reason, text, found[reason])
         for reason, text in _STALE_TEXTS.items()
         if reason in found
     ]
+
+
+def _sources_by_job(history: sql.Rows, dataset: DatasetName) -> set[DatasetName]:
+    """Give a dataset and those that jobs read which wrote it, also in several steps.
+
+    These are the datasets of which it was made, and some more: a job may write another dataset in
+    each run. One query finds them, whatever the number of runs and steps.
+    """
+    writers, reads = defaultdict(set), defaultdict(set)
+    for row in history.rows(_OF_JOBS):
+        name = DatasetName(row["namespace"], row["name"])
+        if row["side"] == "write":
+            writers[name].add(row["job"])
+        else:
+            reads[row["job"]].add(name)
+    found, new = set(), {dataset}
+    while new:
+        found |= new
+        new = {name for one in new for job in writers[one] for name in reads[job]} - found
+    return found
 
 
 def _among_sources(

@@ -8,6 +8,9 @@ WITH found AS (
 )
 SELECT
   w.run_id,
+  -- Whoever may see a DAG may see what it accessed: that is asked for all accesses at once.
+  r.dag_id,
+  r.job,
   CASE WHEN f.side = 'read' THEN r.started ELSE r.ended END AS accessed_at,
   f.side, f.namespace, f.name, f.extent, f.partition, f.cell, f.dims, f.first_partition,
   f.last_partition, f.partition_count, f.condition, f.evidence, f.mode, f.row_count, f.byte_count,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from airflow_provider_sparklineage.history.bounds import within
 from airflow_provider_sparklineage.history.queries.sql import REPLACING
 from airflow_provider_sparklineage.lineage.partitions.comparison import PartitionStatus
+from airflow_provider_sparklineage.model.exceptions import LimitError
 from airflow_provider_sparklineage.plugins.history import permissions
 from airflow_provider_sparklineage.plugins.history.opened import cache_of, cell_of, partition_of
 
@@ -29,16 +30,9 @@ if TYPE_CHECKING:
 MAX_DATASETS = 200
 """The most datasets in one answer; the page asks again when the user types a text to find."""
 
-# A run's accesses to a dataset become one row before the join: there may be ten million accesses.
 _ACCESSED_BY_JOBS = """
-WITH a AS (
-    SELECT namespace, name, run_id,
-           max(CASE WHEN side = 'write' THEN accessed_at END) AS written
-    FROM accesses GROUP BY namespace, name, run_id
-)
-SELECT a.namespace, a.name, r.dag_id, r.job, count(*) AS runs, max(a.written) AS written
-FROM a JOIN runs AS r ON r.run_id = a.run_id
-GROUP BY a.namespace, a.name, r.dag_id, r.job
+SELECT namespace, name, dag_id, job, max(CASE WHEN side = 'write' THEN accessed_at END) AS written
+FROM accesses GROUP BY namespace, name, dag_id, job
 """
 # Two ways of counting, for speed: in a dataset whose partitions are only ever replaced, each has
 # one version, so rows are counted; in a dataset with appended data, distinct cells.
@@ -79,8 +73,8 @@ class Catalog:
 
         :return: ``datasets``, at most :data:`MAX_DATASETS`, and ``count``, the number of all found.
             Each dataset has ``namespace``, ``name``, the number of ``partitions`` (None if a job
-            that accessed the dataset is hidden), the number of visible ``runs``, and
-            ``last_written``, a time in ISO 8601 (None if no visible run wrote the dataset)
+            that accessed the dataset is hidden), and ``last_written``, a time in ISO 8601 (None if
+            no visible run wrote the dataset)
         """
         words = text.casefold().split()
         datasets = [
@@ -107,7 +101,6 @@ class Catalog:
             "name": name,
             # The number is hidden if a job is hidden, whose runs may have written some partitions.
             "partitions": partitions if len(seen) == len(jobs) else None,
-            "runs": sum(job["runs"] for job in seen),
             "last_written": f"{max(written).isoformat()}Z" if written else None,
         }
 
@@ -152,7 +145,8 @@ def partition_states(
         epoch, None if no write is known; and ``runs``, the indexes of the runs of these writes in
         the list ``runs``, None for a run that is not in this list or not known. ``unjudged``:
         sentences on what is not known about partitions that may be missing, if the user may see all
-        jobs that accessed the dataset
+        jobs that accessed the dataset; and on datasets that the user may see, whose changes do not
+        make partitions stale, because they are not known
     """
     named = dataset._asdict()
     shown = permissions.named_partitions(dataset, history, visibility)
@@ -181,11 +175,27 @@ def partition_states(
         "runs": list(visible.values()),
         "causes": _stale_causes(causes.values(), visibility, history),
         "unjudged": [
-            one["text"]
-            for one in unjudged
-            if not one["job"] or visibility.sees({"job": one["job"]})
+            *(one["text"] for one in unjudged if not one["job"] or visibility.sees(one)),
+            *([] if is_quick else _not_seen_by_stale(dataset, history, visibility)),
         ],
     }
+
+
+_NOT_LOOKED_FOR = (
+    "Sources whose changes are not known were not looked for: that takes more time or memory than "
+    "a page has. Ask on the command line: airflow sparklineage stale NAME --unjudged."
+)
+
+
+def _not_seen_by_stale(
+    dataset: DatasetName, history: OpenedHistory, visibility: Visibility
+) -> list[str]:
+    """Give the sentences on sources whose changes are not known, if there is time to find them."""
+    try:
+        catalog = catalog_of(history)
+        return history.unjudged_of_stale(dataset, lambda one: catalog.is_visible(*one, visibility))
+    except LimitError:
+        return [_NOT_LOOKED_FOR]
 
 
 class _PartitionState(NamedTuple):
@@ -327,8 +337,9 @@ def partition_graph(
     """
     shown = permissions.checked_partition(wanted.dataset, wanted.partition, history, visibility)
     up = history.trace(wanted.dataset, wanted.partition, wanted.column, wanted.depth)
-    all_down = history.downstream(wanted.dataset, wanted.partition, wanted.column)
-    down = [hop for hop in all_down if hop["depth"] <= wanted.depth]
+    # One hop more tells whether there are more.
+    further = history.downstream(wanted.dataset, wanted.partition, wanted.column, wanted.depth + 1)
+    down = [hop for hop in further if hop["depth"] <= wanted.depth]
     ids = {run_id for h in (*up, *down) for run_id in (permissions.run_id_of(h), *h["via"])}
     known = permissions.runs_by_id(ids, history)
     seen = permissions.visible_runs(known, visibility)
@@ -339,7 +350,7 @@ def partition_graph(
         "upstream": upstream,
         "downstream": downstream,
         "columns": _known_columns(wanted, history, upstream["hops"], downstream["hops"]),
-        "is_more": any(hop["depth"] > wanted.depth for hop in all_down),
+        "is_more": len(further) > len(down),
     }
 
 
@@ -522,9 +533,9 @@ MAX_CHANGES = 1000
 """The most changes in an answer; the answer has only the number of the others."""
 
 _WRITING_TASKS = """
-SELECT DISTINCT r.dag_id, r.job FROM accesses AS a JOIN runs AS r ON r.run_id = a.run_id
-WHERE a.namespace = $namespace AND a.name = $name AND a.side = 'write'
-    AND r.state = 'COMPLETE' AND r.job IS NOT NULL
+SELECT DISTINCT dag_id, job FROM accesses
+WHERE namespace = $namespace AND name = $name AND side = 'write'
+    AND job IN (SELECT job FROM runs WHERE state = 'COMPLETE')
 """
 
 

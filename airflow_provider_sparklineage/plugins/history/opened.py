@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from contextlib import contextmanager, suppress
 from functools import wraps
+from tempfile import TemporaryDirectory
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 from zlib import compress, decompress
@@ -25,11 +26,12 @@ from airflow_provider_sparklineage.history.queries.answers import Stale
 from airflow_provider_sparklineage.history.queries.drift import drift
 from airflow_provider_sparklineage.history.queries.gaps import completeness
 from airflow_provider_sparklineage.history.queries.impact import impact
-from airflow_provider_sparklineage.history.queries.stale import plan_of, stale
+from airflow_provider_sparklineage.history.queries.stale import plan_of, stale, stale_alone
 from airflow_provider_sparklineage.history.queries.trace import trace
+from airflow_provider_sparklineage.history.queries.unjudged import sentences, unseen_by_stale
 from airflow_provider_sparklineage.history.store import Store
 from airflow_provider_sparklineage.model.datasets import DatasetName
-from airflow_provider_sparklineage.model.exceptions import TooManyError
+from airflow_provider_sparklineage.model.exceptions import LimitError
 from airflow_provider_sparklineage.model.partitioning import Partition
 
 if TYPE_CHECKING:
@@ -123,8 +125,10 @@ Parameters = ParamSpec("Parameters")
 
 SECONDS = 30
 """The time of all questions of a request; a thread of the API server must be free again then."""
-MEMORY = "1GB"
+MEMORY = "700MB"
 """DuckDB's limit of memory for a request."""
+SPILLED = "4GB"
+"""The most data of a request in temporary files, where DuckDB's memory does not suffice."""
 _FIX_TIME = "Ask for less, or on the command line, which has more time: airflow sparklineage."
 
 
@@ -143,6 +147,13 @@ def _bounded(
     return within
 
 
+def _temporary_folder() -> TemporaryDirectory[str] | None:
+    """Make a folder for temporary files; None where no file can be written."""
+    with suppress(OSError):
+        return TemporaryDirectory(prefix="sparklineage-", ignore_cleanup_errors=True)
+    return None
+
+
 class OpenedHistory:
     """One state of a store, and its queries, until it is closed.
 
@@ -155,10 +166,13 @@ class OpenedHistory:
         :param url: path or URL of the store
         :raise HistoryError: if there is no store, or it cannot be read
         """
+        store = Store.open(url)
+        self._spilled = _temporary_folder()
         self._history = duckdb.History(
-            Store.open(url),
+            store,
             memory_limit=MEMORY,
-            temp_directory="",  # nothing is written where the API server happens to run
+            temp_directory=self._spilled.name if self._spilled else "",
+            max_temp_directory_size=SPILLED,
         )
         self.bound = bounds.Bound.of(SECONDS, _FIX_TIME)
         self.url = url
@@ -171,6 +185,8 @@ class OpenedHistory:
     def close(self) -> None:
         """Close the files of the store."""
         self._history.close()
+        if self._spilled:
+            self._spilled.cleanup()
 
     @_bounded
     def rows(
@@ -199,13 +215,14 @@ class OpenedHistory:
 
     @_bounded
     def downstream(
-        self, dataset: DatasetName, partition: str | None, column: str | None
+        self, dataset: DatasetName, partition: str | None, column: str | None, depth: int
     ) -> list[dict[str, Any]]:
         """List the versions of partitions that were made from a partition or a column.
 
-        The parameters and the result are as for :meth:`trace`; the depth has no limit.
+        The parameters and the result are as for :meth:`trace`.
         """
-        return _plain_list(impact(self._history, dataset, partition, column, is_planned=False).hops)
+        answer = impact(self._history, dataset, partition, column, depth=depth, is_planned=False)
+        return _plain_list(answer.hops)
 
     @_bounded
     def plan(
@@ -264,6 +281,19 @@ class OpenedHistory:
         return self._completeness(dataset)[1]
 
     @_bounded
+    def unjudged_of_stale(
+        self, dataset: DatasetName, is_shown: Callable[[DatasetName], bool]
+    ) -> list[str]:
+        """List, as sentences, the sources of a dataset whose changes :meth:`stale` cannot see.
+
+        :param is_shown: tells whether a sentence may name a dataset
+        """
+        unseen = self._cache.answer(
+            ("unseen", dataset), lambda: unseen_by_stale(self._history, dataset)
+        )
+        return [one.text for one in sentences(one for one in unseen if is_shown(one[1]))]
+
+    @_bounded
     def drift(self, task: str) -> list[dict[str, Any]]:
         """List the differences between each run of a task and the run before it.
 
@@ -285,14 +315,16 @@ class OpenedHistory:
         if of_all is not _TOO_MANY:
             return _unpacked(of_all[dataset], list[Stale]) if dataset in of_all else []
         question = ("stale", dataset)
-        answer = self._cache.answer(question, lambda: _packed(stale(self._history, dataset)))
+        answer = self._cache.answer(question, lambda: _packed(stale_alone(self._history, dataset)))
         return _unpacked(answer, list[Stale])
 
     def _stale_of_all(self) -> dict[DatasetName, bytes]:
         versions: dict[DatasetName, list[Stale]] = {}
         try:
-            found = stale(self._history)
-        except TooManyError:
+            with bounds.within_share(0.4):
+                found = stale(self._history)
+        except LimitError:
+            bounds.check()
             return _TOO_MANY
         for one in found:
             dataset = DatasetName(one.dataset.namespace, one.dataset.name)
@@ -301,7 +333,8 @@ class OpenedHistory:
 
 
 _TOO_MANY: dict[DatasetName, bytes] = {}
-"""The answer on all datasets if too many runs are stale: then each dataset is asked for alone."""
+"""The answer on all datasets if too many runs are stale, or if to find them takes too much time or
+memory: then each dataset is asked for alone."""
 
 
 def _packed(answer: object) -> bytes:

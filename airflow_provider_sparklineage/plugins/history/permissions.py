@@ -110,13 +110,12 @@ def _plain(value: Any) -> Any:
 
 
 _JOBS_OF_DATASET = """
-SELECT DISTINCT r.dag_id, r.job FROM accesses AS a JOIN runs AS r ON r.run_id = a.run_id
-WHERE a.namespace = $namespace AND a.name = $name
+SELECT DISTINCT dag_id, job FROM accesses WHERE namespace = $namespace AND name = $name
 """
 _NAMED_BY_JOBS = """
 WITH seen AS (SELECT unnest($dag_ids) AS dag_id, unnest($jobs) AS job)
-SELECT DISTINCT a.cell FROM accesses AS a JOIN runs AS r ON r.run_id = a.run_id
-SEMI JOIN seen AS s ON s.dag_id IS NOT DISTINCT FROM r.dag_id AND s.job IS NOT DISTINCT FROM r.job
+SELECT DISTINCT a.cell FROM accesses AS a
+SEMI JOIN seen AS s ON s.dag_id IS NOT DISTINCT FROM a.dag_id AND s.job IS NOT DISTINCT FROM a.job
 WHERE a.namespace = $namespace AND a.name = $name
 """
 _NAMED_BY_RUNS = """

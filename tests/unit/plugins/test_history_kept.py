@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 import threading
 from contextlib import closing
 from typing import NamedTuple
@@ -95,3 +96,30 @@ def test_a_request_ends_in_time_and_the_next_is_answered(tmp_path, monkeypatch):
     with closing(OpenedHistory(str(tmp_path))) as history:
         assert history.rows("SELECT run_id FROM runs") == [{"run_id": "load"}]
         assert history.stale(DatasetName("ns", "orders")) == []
+
+
+LARGE = "SELECT count(*) AS n FROM (SELECT DISTINCT n, repeat('x', 30) FROM range(1000000) AS a(n))"
+
+
+def test_what_does_not_fit_into_memory_is_in_temporary_files_until_the_request_ends(
+    tmp_path, monkeypatch
+):
+    add_facts(Store(str(tmp_path / "store")), lines([event("load", at(1), write("dt=1"))]))
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    monkeypatch.setattr(opened, "MEMORY", "40MB")
+    with closing(OpenedHistory(str(tmp_path / "store"))) as history:
+        assert history.rows(LARGE) == [{"n": 1_000_000}]
+        assert [*temporary.iterdir()]
+    assert not [*temporary.iterdir()]
+
+
+def test_where_nothing_can_be_written_a_request_ends_when_its_memory_is_full(tmp_path, monkeypatch):
+    add_facts(Store(str(tmp_path)), lines([event("load", at(1), write("dt=1"))]))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
+    monkeypatch.setattr(opened, "MEMORY", "40MB")
+    with closing(OpenedHistory(str(tmp_path))) as history:
+        with pytest.raises(LimitError, match="more memory than there is"):
+            history.rows(LARGE)
+        assert history.rows("SELECT run_id FROM runs") == [{"run_id": "load"}]

@@ -49,18 +49,20 @@ class Answers:
         for side, cells, default in (("read", reads, "orders"), ("write", writes, "revenue")):
             for one in cells:
                 name, cell = one if isinstance(one, tuple) else (default, one)
-                self._access(run_id, side, name, cell, at, state)
+                self._access(known | fields, side, name, cell, at)
         for column, source, subtype in edges:
             names = {"out_namespace": "ns", "out_name": "revenue", "in_namespace": "ns"}
             names |= {"in_name": "orders", "out_column": column, "in_column": source}
-            self.add("columns", run_id=run_id, type="DIRECT", subtype=subtype, **names)
+            names |= {"run_id": run_id, "ended": (known | fields)["ended"]}
+            self.add("columns", type="DIRECT", subtype=subtype, **names)
 
-    def _access(self, run_id, side, name, cell, at, state):
-        known = {"run_id": run_id, "namespace": "ns", "name": name, "partition": cell}
+    def _access(self, run, side, name, cell, at):
+        known = {"run_id": run["run_id"], "namespace": "ns", "name": name, "partition": cell}
         known |= {"extent": "partition" if cell else "all"}
         known |= {"cell": cell_of_text(cell).cell if cell else None}
-        failed = state != "COMPLETE"
+        failed = run["state"] != "COMPLETE"
         mode = "overwrite" if side == "write" else None
-        self.add("accesses", side=side, accessed_at=at, is_failed=failed, mode=mode, **known)
+        of_run = {"dag_id": run["dag_id"], "job": run["job"], "accessed_at": at}
+        self.add("accesses", side=side, is_failed=failed, mode=mode, **of_run, **known)
         if side == "write" and not failed:
             self.add("changes", mode=mode, valid_from=at, is_certain=True, **known)

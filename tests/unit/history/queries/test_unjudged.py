@@ -83,11 +83,16 @@ def test_of_one_dataset_only_it_and_its_sources_are_named(history):
     assert [one.names for one in unjudged.of_stale(asked, named("other"))] == [("ns/elsewhere",)]
 
 
-def test_all_datasets_are_named_if_it_takes_too_long_to_find_the_sources(history):
-    asked = history(MAKE, task("other", 3, read(name="elsewhere"), write(name="other")))
+def test_what_the_jobs_read_is_named_if_it_takes_too_long_to_find_what_the_runs_read(history):
+    copied = [
+        task(f"copy_{n}", n, read(name=f"in_{n}"), write(name=f"out_{n}"), job="dag.copy")
+        for n in (2, 3)
+    ]
+    asked = history(MAKE, *copied)
+    assert [one.names for one in unjudged.of_stale(asked, named("out_2"))] == [("ns/in_2",)]
     with patch.object(unjudged.bounds, "left", lambda: -1):  # half of it is over at once
-        (one,) = unjudged.of_stale(asked, named("other"))
-    assert (one.reason, one.names) == ("no_writer", ("ns/elsewhere", "ns/orders"))
+        (one,) = unjudged.of_stale(asked, named("out_2"))
+    assert (one.reason, one.names) == ("no_writer", ("ns/in_2", "ns/in_3"))
 
 
 def test_a_trace_ends_at_data_without_a_writer_and_at_runs_without_a_read(history):
