@@ -40,16 +40,17 @@ WITH f AS ({sql.table_of(*_VERSION)}), whole AS (
     SELECT b.*, r.ended FROM bindings AS b
     JOIN (SELECT DISTINCT namespace, name FROM f) AS d
         ON b.namespace = d.namespace AND b.name = d.name
-    JOIN runs AS r ON r.run_id = b.reader_run_id
-    WHERE b.extent <> 'partition'
+    JOIN runs AS r ON r.started = b.read_at AND r.run_id = b.reader_run_id
+    WHERE b.extent <> 'partition' AND b.read_at >= list_min(CAST($at AS TIMESTAMP[]))
 ), versions AS (
     SELECT c.* FROM changes AS c JOIN f ON c.namespace = f.namespace AND c.name = f.name
-        AND c.run_id = f.run_id AND c.cell IS NOT DISTINCT FROM f.own_cell
+        AND c.run_id = f.run_id AND c.cell IS NOT DISTINCT FROM f.own_cell AND c.valid_from = f.at
 )
 SELECT f.namespace, f.name, f.own_cell, f.run_id, b.reader_run_id, b.read_at,
     {sql.SURELY_BOUND} AS is_certain
 FROM bindings AS b JOIN f ON b.namespace = f.namespace AND b.name = f.name
     AND b.version_run_id = f.run_id AND b.version_cell IS NOT DISTINCT FROM f.own_cell
+    AND b.valid_from = f.at
 WHERE b.extent = 'partition'
 UNION ALL
 SELECT c.namespace, c.name, c.cell, c.run_id, b.reader_run_id, b.read_at, {

@@ -28,13 +28,20 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.model.datasets import DatasetName
 
 
+# The starts of runs, by which their reads are looked up: DuckDB skips files by the times of a table
+# that is joined, but not by those of one that is joined with that.
+_STARTS = f"""
+WITH f AS ({sql.table_of(*sql.RUN)})
+SELECT r.run_id, r.started, r.ended FROM runs AS r
+JOIN f ON r.ended = f.ended AND r.run_id = f.run_id
+"""
 # A read of a partition has its version in the bindings; the versions in a read of more than one
-# partition are found in the changes. The join with `f` is by run_id alone: it would take longer to
-# look up when each run started than to find the run's reads.
+# partition are found in the changes.
+_RUN = ("run_id", "started", "ended")
 _READS = f"""
-WITH f AS ({sql.table_of(*sql.RUN)}), b AS (
-    SELECT b.*, f.ended FROM bindings_by_run AS b JOIN f ON b.reader_run_id = f.run_id
-    WHERE b.read_at <= $last
+WITH f AS ({sql.table_of(*_RUN)}), b AS (
+    SELECT b.*, f.ended FROM bindings_by_run AS b
+    JOIN f ON b.read_at = f.started AND b.reader_run_id = f.run_id
 )
 SELECT b.reader_run_id, b.namespace, b.name, COALESCE(b.version_cell, b.cell) AS cell,
     b.version_run_id AS run_id, b.valid_from, {sql.SURELY_BOUND} AS is_certain
@@ -87,10 +94,9 @@ def sources(
 
 
 def _reads(history: sql.Rows, runs: Iterable[tuple[str, Any]]) -> _Reads:
-    ended = dict(runs)
-    parameters = {**sql.lists(sql.RUN, ended.items()), "last": max(ended.values())}
     reads: _Reads = defaultdict(lambda: defaultdict(list))
-    for row in history.rows(_READS, parameters):
+    started = [tuple(row.values()) for row in history.rows(_STARTS, sql.lists(sql.RUN, runs))]
+    for row in history.rows(_READS, sql.lists(_RUN, started)) if started else ():
         reads[row["reader_run_id"]][row["namespace"], row["name"]].append(row)
     return reads
 
