@@ -84,17 +84,20 @@ _DAG = ("namespace", "dag_id")
 def _writers_sql(since: datetime | None) -> str:
     """Give SQL for all runs of the tasks that write datasets, each run once for each of these."""
     return f"""
-    WITH f AS ({sql.table_of(*sql.DATASET)}), writers AS (
-        SELECT DISTINCT a.namespace AS of_namespace, a.name AS of_name, r.namespace, r.job, r.dag_id
-        FROM runs AS r JOIN accesses AS a ON a.run_id = r.run_id
+    WITH f AS ({sql.table_of(*sql.DATASET)}), written AS MATERIALIZED (
+        SELECT DISTINCT a.namespace, a.name, a.run_id, a.job, a.dag_id FROM accesses AS a
         JOIN f ON f.namespace = a.namespace AND f.name = a.name
         WHERE a.side = 'write' AND {sql.since("a.accessed_at", since)}
-            AND {sql.since("r.ended", since)}
+    ), candidates AS MATERIALIZED (
+        SELECT r.* FROM runs AS r SEMI JOIN written AS w ON w.job = r.job AND w.dag_id = r.dag_id
+        WHERE {sql.since("r.ended", since)}
+    ), writers AS (
+        SELECT DISTINCT w.namespace AS of_namespace, w.name AS of_name, r.namespace, r.job, r.dag_id
+        FROM candidates AS r JOIN written AS w ON w.run_id = r.run_id
     )
     SELECT w.of_namespace, w.of_name, {_RUN}
-    FROM runs AS r JOIN writers AS w ON w.namespace = r.namespace AND w.job = r.job
+    FROM candidates AS r JOIN writers AS w ON w.namespace = r.namespace AND w.job = r.job
         AND w.dag_id = r.dag_id
-    WHERE {sql.since("r.ended", since)}
     ORDER BY coalesce(r.try_number, 0), r.ended NULLS FIRST, r.run_id
     """
 

@@ -132,17 +132,23 @@ DATES = ("data_interval_end", "data_interval_start", "logical_date")
 _NOT_WRITING = "('drop', 'truncate', 'removed', 'alter', 'rename')"
 
 
+# Few of the runs and accesses are of the jobs in question. To find these by the job, and then the
+# rest by the run_id, takes a third of the time that it takes by the run_id alone.
 def _writes_sql(since: datetime | None) -> str:
     return f"""
-    WITH f AS ({sql.table_of(*sql.DATASET)})
+    WITH f AS ({sql.table_of(*sql.DATASET)}), written AS MATERIALIZED (
+        SELECT a.* FROM accesses AS a JOIN f ON f.namespace = a.namespace AND f.name = a.name
+        WHERE a.side = 'write' AND a.extent <> 'none' AND NOT coalesce(a.is_failed, FALSE)
+            AND coalesce(a.mode, 'unknown') NOT IN {_NOT_WRITING}
+            AND {sql.since("a.accessed_at", since)}
+    ), writers AS (
+        SELECT r.* FROM runs AS r SEMI JOIN written AS w ON w.job = r.job
+        WHERE r.state = 'COMPLETE' AND {sql.since("r.ended", since)}
+    )
     SELECT a.namespace AS of_namespace, a.name AS of_name, r.run_id, r.namespace, r.job, r.started,
         r.ended, r.data_interval_end, r.data_interval_start, r.logical_date, a.extent,
         list_sort(list(a.cell)) AS cells, a.first_partition, a.last_partition, a.partition_count
-    FROM accesses AS a JOIN f ON f.namespace = a.namespace AND f.name = a.name
-    JOIN runs AS r ON a.run_id = r.run_id
-    WHERE a.side = 'write' AND a.extent <> 'none' AND r.state = 'COMPLETE'
-        AND NOT coalesce(a.is_failed, FALSE) AND coalesce(a.mode, 'unknown') NOT IN {_NOT_WRITING}
-        AND {sql.since("a.accessed_at", since)} AND {sql.since("r.ended", since)}
+    FROM written AS a JOIN writers AS r ON a.run_id = r.run_id
     GROUP BY ALL ORDER BY r.ended, r.run_id, a.extent, a.first_partition
     """
 
@@ -150,13 +156,13 @@ def _writes_sql(since: datetime | None) -> str:
 def _reads_sql(since: datetime | None) -> str:
     return f"""
     WITH f AS ({sql.table_of(*sql.DATASET)}), writers AS (
-        SELECT DISTINCT a.run_id FROM accesses AS a
+        SELECT DISTINCT a.run_id, a.job FROM accesses AS a
         JOIN f ON f.namespace = a.namespace AND f.name = a.name
         WHERE a.side = 'write' AND a.extent <> 'none' AND {sql.since("a.accessed_at", since)}
     )
     SELECT a.run_id, a.namespace, a.name, a.extent, list_sort(list(a.cell)) AS cells,
         a.first_partition, a.last_partition, a.partition_count
-    FROM accesses AS a SEMI JOIN writers AS w ON w.run_id = a.run_id
+    FROM accesses AS a SEMI JOIN writers AS w ON w.job = a.job AND w.run_id = a.run_id
     WHERE a.side = 'read' AND a.extent <> 'none' AND {sql.since("a.accessed_at", since)}
     GROUP BY ALL ORDER BY a.namespace, a.name, a.run_id, a.extent, a.first_partition
     """

@@ -82,7 +82,7 @@ def test_a_failed_run_supports_nothing_and_breaks_nothing(answers):
 def test_a_run_of_which_it_is_not_known_what_it_read_is_unclear(answers):
     daily(answers)
     answers.run(20, [], [day(20)])
-    names = {"namespace": "ns", "name": "orders"}
+    names = {"namespace": "ns", "name": "orders", "job": "dag.build"}
     answers.add("accesses", run_id="build-20", side="read", extent="condition", **names)
     assert [(p.seen, p.unclear) for p in patterns(answers, REVENUE)] == [(20, 1)]
 
@@ -92,7 +92,7 @@ def test_a_range_without_holes_is_its_partitions(answers, count, seen):
     daily(answers)
     answers.run(20, [], [day(20)])
     ends = {"first_partition": day(-10), "last_partition": day(20), "partition_count": count}
-    names = {"namespace": "ns", "name": "orders"}
+    names = {"namespace": "ns", "name": "orders", "job": "dag.build"}
     answers.add("accesses", run_id="build-20", side="read", extent="range", **names, **ends)
     assert [p.seen for p in patterns(answers, REVENUE)] == [seen]
 
