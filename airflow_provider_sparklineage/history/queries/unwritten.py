@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from airflow_provider_sparklineage.history import bounds
 from airflow_provider_sparklineage.history.queries import answers, sql
-from airflow_provider_sparklineage.history.queries.gaps import Gap, Recorded
+from airflow_provider_sparklineage.history.queries.gaps import Gap, completeness_of
 from airflow_provider_sparklineage.history.queries.patterns.axes import UNITS, axes_of
 from airflow_provider_sparklineage.history.queries.patterns.inverse import InverseRelation
 from airflow_provider_sparklineage.history.queries.patterns.observed import (
@@ -26,6 +26,7 @@ from airflow_provider_sparklineage.history.queries.patterns.observed import (
     known_of,
     learned_of,
 )
+from airflow_provider_sparklineage.history.queries.recorded import Recorded
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.timestamps import start_of
 
@@ -224,7 +225,7 @@ class _Outputs:
             if self._is_late():
                 self.left_out.append(name)
                 continue
-            gaps = recorded.completeness(name).gaps
+            gaps = completeness_of(recorded.of(name)).gaps
             due[name] = [gap for gap in gaps if gap.reason in _PLANNED]
         if self._since is not None:
             due = self._without_those_there(due)
