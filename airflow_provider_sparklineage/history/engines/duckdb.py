@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Self
 
 from airflow_provider_sparklineage.history import bounds
@@ -33,31 +34,51 @@ PARQUET = "FORMAT parquet, COMPRESSION zstd, COMPRESSION_LEVEL 1"
 _DAMAGED = (
     "If a file of the store is damaged, remove its manifest.json and build it from the archive."
 )
-_OUT_OF_MEMORY = "The answer takes more memory than there is."
+_OUT_OF_MEMORY = "The answer takes more memory than it may."
+_ROOM = "Or give it more room for temporary files: set TMPDIR."
 _INSTALL = "pip install 'airflow-provider-sparklineage[history]'"
 _GLOB = str.maketrans({"[": "[[]", "*": "[*]", "?": "[?]"})
+
+
+MEMORY = "2GB"
+"""DuckDB's limit of memory for queries, which commands and tasks run beside others."""
+
+
+def _temporary_folder() -> TemporaryDirectory[str] | None:
+    """Make a folder for temporary files; None where no file can be written."""
+    with suppress(OSError):
+        return TemporaryDirectory(prefix="sparklineage-", ignore_cleanup_errors=True)
+    return None
 
 
 class History:
     """A generation of a store (a version of all its tables), open for queries.
 
     It is a context manager, for one thread. It shows the generation that was in force when it was
-    opened; to see a later one, open another.
+    opened; to see a later one, open another. What exceeds DuckDB's memory is in temporary files
+    until it is closed, unless no file can be written.
 
-    :param options: settings of DuckDB, such as ``memory_limit``
+    :param memory_limit: DuckDB's limit of memory
+    :param options: other settings of DuckDB
     :raise HistoryError: if DuckDB is missing, or a file of the store cannot be read
     """
 
-    def __init__(self, store: Store, **options: str) -> None:
+    def __init__(self, store: Store, memory_limit: str = MEMORY, **options: str) -> None:
         self.manifest = store.manifest
         self._store = store  # keeps alive its copies of remote files, which are deleted with it
-        self._connection = connect(**options)
-        with failing("opened"):
-            # A table may have dozens of files, which do not change.
-            self._connection.execute("SET parquet_metadata_cache = true")
-            for table in TABLES:
-                files = store.local(self.manifest.tables.get(table.name, ()))
-                create_view(self._connection, table, files)
+        self._temporary = _temporary_folder()
+        options["temp_directory"] = self._temporary.name if self._temporary else ""
+        try:
+            self._connection = connect(memory_limit=memory_limit, **options)
+            with failing("opened"):
+                # A table may have dozens of files, which do not change.
+                self._connection.execute("SET parquet_metadata_cache = true")
+                for table in TABLES:
+                    files = store.local(self.manifest.tables.get(table.name, ()))
+                    create_view(self._connection, table, files)
+        except HistoryError:
+            self._remove_temporary()
+            raise
 
     def rows(
         self, sql: str, parameters: Mapping[str, object] | None = None
@@ -81,8 +102,13 @@ class History:
         return found
 
     def close(self) -> None:
-        """Close the connection, which closes the files."""
+        """Close the connection, which closes the files, and remove temporary ones."""
         self._connection.close()
+        self._remove_temporary()
+
+    def _remove_temporary(self) -> None:
+        if self._temporary:
+            self._temporary.cleanup()
 
     def __enter__(self) -> Self:
         return self
@@ -129,9 +155,9 @@ def failing(done: str) -> Iterator[None]:
         if isinstance(error, OSError) and not isinstance(error, FileNotFoundError):
             fix = remedy(error)
         elif isinstance(error, duckdb.OutOfMemoryException):
-            fix = "Run it where there is more memory, or room on the disk of the store."
             if done == "asked":
-                raise LimitError(_OUT_OF_MEMORY, f"{_NARROW} {fix}") from error
+                raise LimitError(_OUT_OF_MEMORY, f"{_NARROW} {_ROOM}") from error
+            fix = "Run it where there is more memory, or room on the disk of the store."
         else:
             is_of_file = not isinstance(error, duckdb.ProgrammingError) or done != "asked"
             fix = remedy(error, _DAMAGED if is_of_file else "")

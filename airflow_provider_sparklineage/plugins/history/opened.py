@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections import OrderedDict
 from contextlib import contextmanager, suppress
 from functools import wraps
-from tempfile import TemporaryDirectory
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 from zlib import compress, decompress
@@ -147,13 +146,6 @@ def _bounded(
     return within
 
 
-def _temporary_folder() -> TemporaryDirectory[str] | None:
-    """Make a folder for temporary files; None where no file can be written."""
-    with suppress(OSError):
-        return TemporaryDirectory(prefix="sparklineage-", ignore_cleanup_errors=True)
-    return None
-
-
 class OpenedHistory:
     """One state of a store, and its queries, until it is closed.
 
@@ -166,13 +158,8 @@ class OpenedHistory:
         :param url: path or URL of the store
         :raise HistoryError: if there is no store, or it cannot be read
         """
-        store = Store.open(url)
-        self._spilled = _temporary_folder()
         self._history = duckdb.History(
-            store,
-            memory_limit=MEMORY,
-            temp_directory=self._spilled.name if self._spilled else "",
-            max_temp_directory_size=SPILLED,
+            Store.open(url), memory_limit=MEMORY, max_temp_directory_size=SPILLED
         )
         self.bound = bounds.Bound.of(SECONDS, _FIX_TIME)
         self.url = url
@@ -185,8 +172,6 @@ class OpenedHistory:
     def close(self) -> None:
         """Close the files of the store."""
         self._history.close()
-        if self._spilled:
-            self._spilled.cleanup()
 
     @_bounded
     def rows(

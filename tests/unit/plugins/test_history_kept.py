@@ -120,6 +120,6 @@ def test_where_nothing_can_be_written_a_request_ends_when_its_memory_is_full(tmp
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
     monkeypatch.setattr(opened, "MEMORY", "40MB")
     with closing(OpenedHistory(str(tmp_path))) as history:
-        with pytest.raises(LimitError, match="more memory than there is"):
+        with pytest.raises(LimitError, match="more memory than it may"):
             history.rows(LARGE)
         assert history.rows("SELECT run_id FROM runs") == [{"run_id": "load"}]
