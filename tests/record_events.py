@@ -252,7 +252,9 @@ def environment(spark: Spark, scratch: Path) -> dict[str, str]:
         "SPARK_SUBMIT_OPTS": (
             "--add-opens=java.base/java.security=ALL-UNNAMED "
             # A driver that lives for seconds compiles for longer than it would run uncompiled.
-            "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+            "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC "
+            # Then Java reserves 48 MB for compiled code, which is too little for several builds.
+            "-XX:ReservedCodeCacheSize=240m"
         ),
         "TMPDIR": str(scratch),
     }
