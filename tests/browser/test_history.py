@@ -113,7 +113,7 @@ PLANS = {
 DATASETS = {
     "unavailable": None,
     "built_at": "2024-05-07T01:00:00Z",
-    "datasets": [{**LAKE, "partitions": 5, "runs": 9, "last_written": "2024-05-06T01:00:00Z"}],
+    "datasets": [{**LAKE, "partitions": 5, "last_written": "2024-05-06T01:00:00Z"}],
     "count": 1,
 }
 
