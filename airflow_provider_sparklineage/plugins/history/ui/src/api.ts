@@ -7,7 +7,6 @@ export interface Dataset {
 
 export interface Found extends Dataset {
   partitions: number | null; // null if some of them may not be seen
-  runs: number;
   last_written: string | null;
 }
 
