@@ -214,6 +214,7 @@ READERS = {
                 "gaps",
                 "impact",
                 "plan",
+                "recorded",
                 "sql",
                 "stale",
                 "trace",

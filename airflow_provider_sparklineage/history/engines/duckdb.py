@@ -41,7 +41,7 @@ _GLOB = str.maketrans({"[": "[[]", "*": "[*]", "?": "[?]"})
 
 
 MEMORY = "2GB"
-"""DuckDB's limit of memory for queries, which commands and tasks run beside others."""
+"""DuckDB's limit of memory for the queries of a command or a task."""
 
 
 def _temporary_folder() -> TemporaryDirectory[str] | None:
