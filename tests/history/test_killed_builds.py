@@ -62,8 +62,9 @@ def test_a_killed_build_costs_nothing_but_itself(tmp_path, where):
             building.kill()
             assert building.wait(60) == -signal.SIGKILL
         assert (store.files.root / LOCK).exists()
-        for history in (reader, History(Store.open(store.url))):
-            assert history.rows(BOUND) == [{"version_run_id": "a"}]
+        with History(Store.open(store.url)) as later:
+            for history in (reader, later):
+                assert history.rows(BOUND) == [{"version_run_id": "a"}]
         assert add_facts(store, lines([LATE])).new == 1
         assert reader.rows(BOUND) == [{"version_run_id": "a"}]
     with History(Store.open(store.url)) as history:
