@@ -62,9 +62,9 @@ def within_share(share: float) -> Iterator[None]:
 
     :raise LimitError: as :func:`within` does
     """
-    bound, seconds = _BOUND.get(), left()
-    if bound is not None and seconds is not None:
-        bound = Bound.of(seconds * share, bound.fix)
+    bound = _BOUND.get()
+    if bound is not None:
+        bound = Bound.of((left() or 0) * share, bound.fix)
     with within(bound):
         yield
 

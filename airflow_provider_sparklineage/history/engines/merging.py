@@ -22,6 +22,7 @@ from airflow_provider_sparklineage.history.engines.affected import (
 )
 from airflow_provider_sparklineage.history.engines.duckdb import (
     copy,
+    count_of,
     create_view,
     scan_of,
 )
@@ -205,10 +206,8 @@ class _Merge:
             "AS next FROM places) AS p JOIN t ON p.start <= t.last "
             "AND (p.next IS NULL OR p.next > t.first)"
         )
-        most = "SELECT max(n) FROM (SELECT count(*) AS n FROM near GROUP BY bucket)"
-        row = self._execute(most).fetchone()
-        is_near = bool(row and (row[0] or 0) <= _FEW)
-        placed = self._placed(table, rows, is_near=is_near)
+        many = f"(SELECT bucket FROM near GROUP BY bucket HAVING count(*) > {_FEW})"
+        placed = self._placed(table, rows, is_near=not count_of(self._connection, many))
         self._execute(f"CREATE OR REPLACE TABLE placed AS {placed}")
 
     def _placed(self, table: Table, query: str, *, is_near: bool = False) -> str:
@@ -250,10 +249,9 @@ class _Merge:
         """Give SQL for the stored rows of a table among which those to be replaced are."""
         if table in (RUNS, COLUMNS):
             # Rows of a run are where its end was.
+            runs = self._placed(table, "FROM old_runs SEMI JOIN affected USING (run_id)")
             places = self._execute(
-                f"SELECT DISTINCT p.bucket, CAST(p.start AS VARCHAR) FROM (SELECT 0 AS bucket, * "
-                f"FROM old_runs SEMI JOIN affected USING (run_id)) AS r ASOF JOIN places AS p "
-                f"ON r.bucket = p.bucket AND {time_of(table, 'r')} >= p.start"
+                f"SELECT DISTINCT bucket, CAST(start AS VARCHAR) FROM ({runs})"
             ).fetchall()
             pieces = self._layout.pieces[table.name]
             return self._rows_of(table, [p for p in pieces if (p.bucket, p.start) in places])

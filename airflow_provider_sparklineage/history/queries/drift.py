@@ -242,12 +242,11 @@ def _facts(history: Rows, task: str, rows: Sequence[Mapping[str, Any]]) -> dict[
             of_run.accessed[row["side"], DatasetName(row["namespace"], row["name"])] = count
     ended = sql.lists(sql.RUN, ((row["run_id"], row["ended"]) for row in rows))
     for row in history.rows(_COLUMNS, ended):
-        if of_run := facts.get(row["run_id"]):
-            column = DatasetName(row["out_namespace"], row["out_name"]), row["out_column"]
-            source = f"{DatasetName(row['in_namespace'], row['in_name'])}.{row['in_column']}"
-            edges = of_run.columns.setdefault(column, {})
-            how = f"{row['type']} {row['subtype']}{' masked' if row['masking'] else ''}"
-            edges[source] = edges.get(source, frozenset()) | {how}
+        column = DatasetName(row["out_namespace"], row["out_name"]), row["out_column"]
+        source = f"{DatasetName(row['in_namespace'], row['in_name'])}.{row['in_column']}"
+        edges = facts[row["run_id"]].columns.setdefault(column, {})
+        how = f"{row['type']} {row['subtype']}{' masked' if row['masking'] else ''}"
+        edges[source] = edges.get(source, frozenset()) | {how}
     return facts
 
 

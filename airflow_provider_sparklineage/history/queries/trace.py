@@ -17,6 +17,7 @@ from airflow_provider_sparklineage.history.queries.walk import (
     hops,
     link,
     outputs_with_columns,
+    rows_of_runs,
 )
 
 if TYPE_CHECKING:
@@ -28,15 +29,9 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.model.datasets import DatasetName
 
 
-# The starts of runs, by which their reads are looked up: DuckDB skips files by the times of a table
-# that is joined, but not by those of one that is joined with that.
-_STARTS = f"""
-WITH f AS ({sql.table_of(*sql.RUN)})
-SELECT r.run_id, r.started, r.ended FROM runs AS r
-JOIN f ON r.ended = f.ended AND r.run_id = f.run_id
-"""
 # A read of a partition has its version in the bindings; the versions in a read of more than one
-# partition are found in the changes.
+# partition are found in the changes. The starts of the runs are parameters: DuckDB skips files by
+# the times of a table that is joined, but not by those of one that is joined with that.
 _RUN = ("run_id", "started", "ended")
 _READS = f"""
 WITH f AS ({sql.table_of(*_RUN)}), b AS (
@@ -95,7 +90,7 @@ def sources(
 
 def _reads(history: sql.Rows, runs: Iterable[tuple[str, Any]]) -> _Reads:
     reads: _Reads = defaultdict(lambda: defaultdict(list))
-    started = [tuple(row.values()) for row in history.rows(_STARTS, sql.lists(sql.RUN, runs))]
+    started = [[row[name] for name in _RUN] for row in rows_of_runs(history, runs)]
     for row in history.rows(_READS, sql.lists(_RUN, started)) if started else ():
         reads[row["reader_run_id"]][row["namespace"], row["name"]].append(row)
     return reads

@@ -114,9 +114,7 @@ SEMI JOIN (
     SEMI JOIN f ON f.namespace = c.namespace AND f.name = c.name
 ) AS w ON w.run_id = b.reader_run_id
 """
-_OF_JOBS = """
-SELECT DISTINCT namespace, name, side, COALESCE(job, run_id) AS job FROM accesses
-"""
+_OF_JOBS = "SELECT DISTINCT namespace, name, side, job FROM accesses"
 
 Unseen = tuple[str, DatasetName]
 """A reason, one of :class:`.Unjudged`, and a dataset that :func:`.stale` cannot judge, or whose

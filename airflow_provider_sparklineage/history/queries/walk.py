@@ -238,8 +238,19 @@ def _note(node: Node, one: Visit) -> str | None:
 
 _RUNS = f"""
 WITH f AS ({sql.table_of(*sql.RUN)})
-SELECT r.run_id, r.job, r.ended FROM runs AS r JOIN f ON r.ended = f.ended AND r.run_id = f.run_id
+SELECT r.run_id, r.job, r.started, r.ended FROM runs AS r
+JOIN f ON r.ended = f.ended AND r.run_id = f.run_id
 """
+
+
+def rows_of_runs(history: sql.Rows, runs: Iterable[tuple[Any, Any]]) -> list[dict[str, Any]]:
+    """Look up run_id, job, start and end of runs; one that is not in the tables has no row.
+
+    :param history: an opened store of the history
+    :param runs: run_id and end of each run
+    """
+    runs = list(runs)
+    return history.rows(_RUNS, sql.lists(sql.RUN, runs)) if runs else []
 
 
 def runs_of(history: sql.Rows, versions: Iterable[tuple[Any, Any]]) -> dict[str, answers.Run]:
@@ -250,6 +261,5 @@ def runs_of(history: sql.Rows, versions: Iterable[tuple[Any, Any]]) -> dict[str,
     :return: the runs by run_id
     """
     versions = list(versions)
-    rows = history.rows(_RUNS, sql.lists(sql.RUN, versions)) if versions else []
-    jobs = {row["run_id"]: row["job"] for row in rows}
+    jobs = {row["run_id"]: row["job"] for row in rows_of_runs(history, versions)}
     return {run: answers.Run(run, jobs.get(run), answers.at_utc(ended)) for run, ended in versions}
