@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 ACCESSES = 10_000_000
 REGIONS_OF_MANY = 137  # for each of 365 days: 50,005 partitions of a table
 GOAL_S = 1.0
-_ALL = Visibility(lambda _: True, lambda _: True, frozenset)
+_ALL = Visibility(lambda _: True, lambda _: True, frozenset, lambda: True)
 _MART = (history_world.NAMESPACE, "warehouse/mart_0")
 _CELL = "dt=2024-06-01/region=r3"
 

@@ -33,7 +33,7 @@ from airflow_provider_sparklineage.settings.resolution import Origin, Settings, 
 
 if TYPE_CHECKING:
     from airflow_provider_sparklineage.datahub.configuration import Conversion
-    from airflow_provider_sparklineage.settings.option_kinds import HistoryMerger
+    from airflow_provider_sparklineage.settings.option_kinds import HistoryMerger, OtherProducers
 
 log = logger(__name__)
 
@@ -372,6 +372,17 @@ def history_merged_by() -> HistoryMerger:
         "history_merged_by", configuration("history_merged_by")
     )
     return merger
+
+
+def history_other_producers() -> OtherProducers:
+    """Give ``[sparklineage] history_other_producers``.
+
+    :raise SettingsError: if the option's value is impossible
+    """
+    seen_by: OtherProducers = resolution.value(
+        "history_other_producers", configuration("history_other_producers")
+    )
+    return seen_by
 
 
 def archive_url() -> str:

@@ -20,7 +20,8 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
-from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
+from airflow.api_fastapi.app import get_auth_manager
+from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity, DagDetails
 from airflow.api_fastapi.common.db.common import SessionDep  # noqa: TC002
 from airflow.api_fastapi.core_api.security import GetUserDep, requires_access_dag
 from airflow.models.dag import DagModel
@@ -30,19 +31,23 @@ from fastapi.responses import JSONResponse
 from sqlalchemy import select
 
 from airflow_provider_sparklineage.history.merging_process import Keeper
-from airflow_provider_sparklineage.hooks.sources import history_merged_by, history_url
+from airflow_provider_sparklineage.hooks.sources import (
+    history_merged_by,
+    history_other_producers,
+    history_url,
+)
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.exceptions import LimitError, SparkLineageError
 from airflow_provider_sparklineage.plugins import history as history_page
 from airflow_provider_sparklineage.plugins import page, task_lineage
-from airflow_provider_sparklineage.plugins.history import answers
+from airflow_provider_sparklineage.plugins.history import answers, health
 from airflow_provider_sparklineage.plugins.history.opened import OpenedHistory
 from airflow_provider_sparklineage.plugins.history.permissions import Visibility
-from airflow_provider_sparklineage.settings.option_kinds import HistoryMerger
+from airflow_provider_sparklineage.settings.option_kinds import HistoryMerger, OtherProducers
 from airflow_provider_sparklineage.spark.capture.bundle import TaskIdentity
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from airflow.api_fastapi.auth.managers.base_auth_manager import ResourceMethod
 
@@ -61,6 +66,7 @@ def make_app() -> FastAPI:
     # Without FastAPI's own pages of documentation, which would be public.
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     app.exception_handler(LimitError)(_given_up)
+    app.middleware("http")(_uncached)
     app.get("/page/{file}")(_tab_file)
     readable = [Depends(requires_access_dag("GET", DagAccessEntity.XCOM))]
     app.get("/api/dags/{dag_id}/lineage", dependencies=readable)(_task_lineage)
@@ -72,20 +78,22 @@ def make_app() -> FastAPI:
 
 def _given_up(_: Request, error: Exception) -> Response:
     """Answer a question that takes more time or memory than the API server gives it."""
-    return JSONResponse({"detail": str(error)}, 503, {"Cache-Control": "no-store"})
+    return JSONResponse({"detail": str(error)}, 503)
 
 
 def _page_router() -> APIRouter:
     """Make the routes of the page: its files, and the API below ``/api/history``."""
     router = APIRouter()
     router.get("/history/{file}")(_page_file)
-    api = APIRouter(prefix="/api/history", dependencies=[Depends(_uncached)])
+    api = APIRouter(prefix="/api/history")
     api.get("/state")(_state)
     api.get("/datasets")(_datasets)
     api.get("/partitions")(_partitions)
     api.get("/graph")(_graph)
     api.get("/plan")(_plan)
     api.get("/changes")(_changes)
+    api.get("/health")(_health)
+    api.get("/health/plan")(_plan_of_all)
     router.include_router(api)
     return router
 
@@ -112,37 +120,41 @@ Task = Annotated[TaskIdentity, Depends(_task)]
 def _task_lineage(
     wanted: Task,
     session: SessionDep,
-    response: Response,
     try_number: Annotated[int | None, Query(ge=1, le=_MAX_INTEGER)] = None,
 ) -> dict[str, Any]:
     of_try = msgspec.structs.replace(wanted, try_number=try_number or 0)
-    return _there(response, task_lineage.lineage(of_try, session))
+    return _there(task_lineage.lineage(of_try, session))
 
 
 # An open tab calls this again and again while the task runs, so it decodes no XCom and asks no
 # archive.
-def _task_progress(wanted: Task, session: SessionDep, response: Response) -> dict[str, Any]:
-    return _there(response, task_lineage.progress(wanted, session))
+def _task_progress(wanted: Task, session: SessionDep) -> dict[str, Any]:
+    return _there(task_lineage.progress(wanted, session))
 
 
 # The partitions that other runs accessed; an open tab asks for them when it has drawn this run.
-def _task_partitions(wanted: Task, session: SessionDep, response: Response) -> dict[str, Any]:
-    return _there(response, task_lineage.history(wanted, session))
+def _task_partitions(wanted: Task, session: SessionDep) -> dict[str, Any]:
+    return _there(task_lineage.history(wanted, session))
 
 
 def _there(
-    response: Response,
     answer: task_lineage.Answer | task_lineage.Progress | task_lineage.PartitionHistory | None,
 ) -> dict[str, Any]:
-    _uncached(response)
     if answer is None:
         raise HTTPException(404, "There is no such task instance.")
     return answer._asdict()
 
 
-def _uncached(response: Response) -> None:
-    # Another user of the same machine must not find the answer in the browser's cache.
-    response.headers["Cache-Control"] = "no-store"
+async def _uncached(
+    request: Request, respond: Callable[[Request], Awaitable[Response]]
+) -> Response:
+    """Keep answers of the API, errors too, out of caches.
+
+    Another user of the same machine must not find them in the browser's cache.
+    """
+    response = await respond(request)
+    response.headers.setdefault("Cache-Control", "no-store")
+    return response
 
 
 def visibility(request: Request, user: GetUserDep, session: SessionDep) -> Visibility:
@@ -162,12 +174,22 @@ def visibility(request: Request, user: GetUserDep, session: SessionDep) -> Visib
 
         return ask
 
-    return Visibility(
-        may("GET", DagAccessEntity.XCOM),
-        may("PUT", DagAccessEntity.TASK_INSTANCE),
-        lambda: frozenset(session.scalars(select(DagModel.dag_id))),
-        openlineage.namespace(),
-    )
+    def known() -> frozenset[str]:
+        return frozenset(session.scalars(select(DagModel.dag_id)))
+
+    may_read = may("GET", DagAccessEntity.XCOM)
+
+    def sees_other_producers() -> bool:
+        if history_other_producers() is OtherProducers.EVERYBODY:
+            return True
+        # Not by requires_access_dag, which without an id takes one from the request's URL.
+        may_read_all = get_auth_manager().is_authorized_dag(
+            method="GET", user=user, access_entity=DagAccessEntity.XCOM, details=DagDetails()
+        )
+        return may_read_all and all(map(may_read, known()))
+
+    may_clear = may("PUT", DagAccessEntity.TASK_INSTANCE)
+    return Visibility(may_read, may_clear, known, sees_other_producers, openlineage.namespace())
 
 
 User = Annotated[Visibility, Depends(visibility)]
@@ -234,12 +256,27 @@ def _state(_: User) -> dict[str, Any]:
         raise HTTPException(503, str(error)) from error
 
 
-def _datasets(user: User, history: RequestHistory, q: _Text = "") -> dict[str, Any]:
+def _datasets(
+    user: User, history: RequestHistory, q: _Text = "", sort: answers.Sorting = "trouble"
+) -> dict[str, Any]:
     if isinstance(history, UnavailableError):
         why = {"message": str(history), "commands": history.commands}
         return {"unavailable": why, "built_at": None, "datasets": [], "count": 0}
-    found = answers.catalog_of(history).search(q, user)
+    catalog = answers.catalog_of(history)
+    troubles = health.known_troubles(catalog, history, user)
+    found = catalog.search(q, user, sort, troubles)
     return {"unavailable": None, "built_at": history.built_at, **found}
+
+
+# If the full answer takes long, the page also asks for a quick answer.
+def _health(user: User, history: RequestHistory, *, quick: bool = False) -> dict[str, Any]:
+    catalog = answers.catalog_of(_available(history))
+    return health.health(catalog, _available(history), user, is_quick=quick)
+
+
+def _plan_of_all(user: User, history: RequestHistory) -> dict[str, Any]:
+    gaps = health.gaps_of_all(_available(history), answers.catalog_of(_available(history)))
+    return answers.plan_of_all(_available(history), gaps, user)
 
 
 def _selected(

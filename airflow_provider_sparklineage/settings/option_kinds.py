@@ -55,6 +55,15 @@ class HistoryMerger(StrEnum):
     """Only ``sparklineage history build``."""
 
 
+class OtherProducers(StrEnum):
+    """Which users may see runs of the history that belong to no DAG of this Airflow."""
+
+    DAG_READERS = "dag_readers"
+    """Those who may read the XComs of all DAGs."""
+    EVERYBODY = "everybody"
+    """All users of this Airflow."""
+
+
 class BackendName(StrEnum):
     """The supported lineage backends.
 
@@ -249,6 +258,7 @@ INTERMEDIATES = Kind(
 )
 KEEP_CAPTURES = _choice(KeepCaptures)
 HISTORY_MERGER = _choice(HistoryMerger)
+OTHER_PRODUCERS = _choice(OtherProducers)
 COLUMN_LINEAGE = _choice(ColumnLineageForm)
 BACKEND = _choice(BackendName)
 EXISTING_TRANSPORT = _choice(ExistingTransport)

@@ -284,6 +284,14 @@ class Options(CaptureOptions, frozen=True):
         default="page",
         in_connection=False,
     )
+    history_other_producers: kinds.OtherProducers = _option(
+        kinds.OTHER_PRODUCERS,
+        "everybody",
+        "Who sees, on the page, runs of other producers (dbt, Spark jobs of their own), and of "
+        "DAGs that were deleted: `dag_readers` (who may read the XComs of all DAGs), `everybody`.",
+        default="dag_readers",
+        in_connection=False,
+    )
     keep_captures: kinds.KeepCaptures = _option(
         kinds.KEEP_CAPTURES,
         "all",

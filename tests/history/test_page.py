@@ -24,8 +24,8 @@ from tests.conftest import GOLDEN
 from tests.history import events
 from tests.history.simulation import world
 
-ALL = Visibility(lambda _: True, lambda _: True, frozenset)
-NOTHING = Visibility(lambda _: False, lambda _: False, frozenset)
+ALL = Visibility(lambda _: True, lambda _: True, frozenset, lambda: True)
+NOTHING = Visibility(lambda _: False, lambda _: False, frozenset, lambda: False)
 
 
 @pytest.fixture(scope="module", params=range(3))

@@ -33,7 +33,7 @@ _STATE = {
     "is_merging": False,
     "problem": "",
 }
-_ALL = Visibility(lambda _: True, lambda _: True, frozenset)
+_ALL = Visibility(lambda _: True, lambda _: True, frozenset, lambda: True)
 _HTML = """<!doctype html><html lang="en" class="light"><base href="/"><body style="margin: 0">
 <div id="host"></div><script type="module">
 import { open } from "/sparklineage/history/page.js";

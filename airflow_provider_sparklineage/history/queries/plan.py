@@ -13,6 +13,8 @@ from msgspec.structs import replace
 
 from airflow_provider_sparklineage.history import bounds
 from airflow_provider_sparklineage.history.queries import answers, sql
+from airflow_provider_sparklineage.history.queries.unwritten import Part, Unwritten
+from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.partitioning import Partition
 
 if TYPE_CHECKING:
@@ -21,7 +23,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from airflow_provider_sparklineage.history.queries.gaps import Gap
-    from airflow_provider_sparklineage.history.queries.unwritten import Part, Unwritten
 
 
 _MOST_COLUMNS = _MOST_REASONS = 20
@@ -243,6 +244,66 @@ def _written(reason: answers.Reason, columns: tuple[str, ...]) -> answers.Reason
     return replace(reason, columns=columns, text=text)
 
 
+# Which jobs of a plan read a dataset that another of its jobs writes.
+_FLOW = f"""
+WITH j AS ({sql.table_of("job")}), a AS (
+    SELECT DISTINCT a.namespace, a.name, a.side, a.job
+    FROM accesses AS a SEMI JOIN j ON j.job = a.job
+)
+SELECT r.job AS reader, w.job AS writer FROM a AS r
+JOIN a AS w ON w.namespace = r.namespace AND w.name = r.name AND w.job <> r.job
+WHERE r.side = 'read' AND w.side = 'write'
+GROUP BY ALL ORDER BY ALL
+"""
+
+
+def with_gaps(history: sql.Rows, plan: answers.Plan, gaps: Iterable[Gap]) -> answers.Plan:
+    """Add to a plan the task instances that fill gaps, each after the jobs that it reads from.
+
+    Gaps that no run can fill are left out (:attr:`.Gap.is_planned`), and so are gaps of no job.
+
+    :param history: an opened store of the history
+    """
+    of_job: dict[str, list[Gap]] = defaultdict(list)
+    for gap in gaps:
+        if gap.is_planned and gap.job:
+            of_job[gap.job].append(gap)
+    if not of_job:
+        return plan
+    waves: dict[str, int] = {}
+    for step in plan.steps:
+        job = f"{step.dag_id}.{step.task_id}"
+        waves[job] = max(waves.get(job, 0), step.wave)
+    sources: dict[str, set[str]] = defaultdict(set)
+    for row in history.rows(_FLOW, sql.lists(("job",), {(job,) for job in of_job.keys() | waves})):
+        sources[row["reader"]].add(row["writer"])
+    order = _waves_of_jobs({job: sources[job] & of_job.keys() for job in of_job})
+    found: list[Unwritten] = []
+    for job in sorted(of_job, key=lambda one: (order[one], one)):
+        before = [waves[one] for one in sources[job] & waves.keys()]
+        wave = max(before, default=-1) + 1
+        waves[job] = max(waves.get(job, 0), wave)
+        found += (_unwritten(gap, wave) for gap in of_job[job])
+    return with_unwritten(plan, found)
+
+
+def _waves_of_jobs(before: dict[str, set[str]]) -> dict[str, int]:
+    """Give each job its place behind the jobs that it reads from; a circle begins anywhere."""
+    order: dict[str, int] = {}
+    waiting = {job: set(others) for job, others in before.items()}
+    while waiting:
+        ready = [job for job, others in waiting.items() if not others & waiting.keys()]
+        for job in ready or [min(waiting)]:
+            order[job] = len(order)
+            del waiting[job]
+    return order
+
+
+def _unwritten(gap: Gap, wave: int) -> Unwritten:
+    dataset = DatasetName(gap.dataset.namespace, gap.dataset.name)
+    return Unwritten(Part(dataset, gap.cell), gap, None, wave)
+
+
 def with_unwritten(plan: answers.Plan, missing: Iterable[Unwritten]) -> answers.Plan:
     """Add to a plan the task instances that write missing partitions.
 
@@ -293,8 +354,11 @@ def _last_run(gap: Gap) -> tuple[str, datetime | None]:
 
 
 def _reason_of_gap(one: Unwritten) -> answers.Reason:
-    """Give the reason for writing a missing partition, with the data from which it is made."""
+    """Give the reason to write a missing partition, with the data that leads to it, if any does."""
     why = f"{one.output.cell} is not there: {one.gap.reason.replace('_', ' ')}"
+    if one.follows is None:
+        text = f"{one.output.dataset.name} {why}"
+        return answers.Reason(one.gap.dataset, None, text=text)
     dataset, cell = one.follows
     text = f"{why}; it is made of {dataset.name} {cell}"
     return answers.Reason(answers.Dataset(*dataset), answers.values_of(cell), text=text)

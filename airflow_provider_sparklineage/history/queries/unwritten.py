@@ -34,10 +34,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
 
-_PLANNED = frozenset({"failed", "not_written", "no_run"})
-"""A run of the task can fill gaps with these reasons, but not ``running`` or ``dropped`` ones."""
-
-
 class Part(NamedTuple):
     """A partition of a dataset.
 
@@ -53,14 +49,14 @@ class Unwritten(NamedTuple):
 
     :param output: the partition
     :param gap: the same partition, with the task that should have written it
-    :param follows: the partition from which this one is made
+    :param follows: the partition from which this one is made; None if no partition leads to it
     :param wave: the number of the wave (the group of task instances that are cleared together) in
         which it can be written, as in :class:`~.answers.Step`
     """
 
     output: Part
     gap: Gap
-    follows: Part
+    follows: Part | None
     wave: int
 
 
@@ -226,7 +222,7 @@ class _Outputs:
                 self.left_out.append(name)
                 continue
             gaps = completeness_of(recorded.of(name)).gaps
-            due[name] = [gap for gap in gaps if gap.reason in _PLANNED]
+            due[name] = [gap for gap in gaps if gap.is_planned]
         if self._since is not None:
             due = self._without_those_there(due)
         self._due |= due

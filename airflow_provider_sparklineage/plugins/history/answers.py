@@ -8,11 +8,12 @@ run and the run before it (:func:`run_changes`).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from airflow_provider_sparklineage.history.bounds import within
 from airflow_provider_sparklineage.history.queries.sql import REPLACING
 from airflow_provider_sparklineage.lineage.partitions.comparison import PartitionStatus
+from airflow_provider_sparklineage.model.datasets import DatasetName, short_names
 from airflow_provider_sparklineage.model.exceptions import LimitError
 from airflow_provider_sparklineage.plugins.history import permissions
 from airflow_provider_sparklineage.plugins.history.opened import cache_of, cell_of, partition_of
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
     from datetime import datetime
 
-    from airflow_provider_sparklineage.model.datasets import DatasetName
+    from airflow_provider_sparklineage.history.queries.gaps import Gap
     from airflow_provider_sparklineage.plugins.history.opened import OpenedHistory
     from airflow_provider_sparklineage.plugins.history.permissions import Visibility
 
@@ -68,41 +69,82 @@ class Catalog:
         """Whether a user may see a dataset: at least one job that accessed it has to be visible."""
         return any(map(visibility.sees, self._jobs.get((namespace, name), ())))
 
-    def search(self, text: str, visibility: Visibility) -> dict[str, Any]:
-        """Find datasets whose names have all words of a text; the last written comes first.
+    def names(self, visibility: Visibility) -> dict[DatasetName, str]:
+        """Give the datasets that a user may see, each with the shortest end that names it alone."""
+        seen = (one for one, jobs in self._jobs.items() if any(map(visibility.sees, jobs)))
+        return short_names(DatasetName(*one) for one in seen)
 
+    def dag_of(self, dataset: DatasetName, job: str | None) -> str | None:
+        """Give the DAG of a job that accessed a dataset; None for a job of another producer."""
+        return next(
+            (one["dag_id"] for one in self._jobs.get(dataset, ()) if one["job"] == job), None
+        )
+
+    def partitioned(self) -> list[DatasetName]:
+        """List the datasets that have partitions, the last written first."""
+        found = [dataset for dataset, count in self._partitions.items() if count]
+        written = {
+            dataset: max((job["written"] for job in jobs if job["written"]), default=None)
+            for dataset, jobs in self._jobs.items()
+        }
+        found.sort(key=lambda one: (str(written.get(one) or ""), one), reverse=True)
+        return [DatasetName(*one) for one in found]
+
+    def search(
+        self,
+        text: str,
+        visibility: Visibility,
+        sort: Sorting = "trouble",
+        troubles: Mapping[DatasetName, Mapping[str, int]] | None = None,
+    ) -> dict[str, Any]:
+        """Find datasets whose names have all words of a text.
+
+        :param sort: ``trouble`` for those with most kinds and numbers of troubles first, then as
+            ``written``: the last written first; ``name`` for the order of their short names
+        :param troubles: the number of partitions by the letter of their state, as far as known
         :return: ``datasets``, at most :data:`MAX_DATASETS`, and ``count``, the number of all found.
-            Each dataset has ``namespace``, ``name``, the number of ``partitions`` (None if a job
-            that accessed the dataset is hidden), and ``last_written``, a time in ISO 8601 (None if
-            no visible run wrote the dataset)
+            Each dataset has ``namespace``, ``name``, ``short`` (see :meth:`names`), ``troubles``,
+            the number of ``partitions`` (None if a job that accessed the dataset is hidden), and
+            ``last_written``, a time in ISO 8601 (None if no visible run wrote the dataset)
         """
         words = text.casefold().split()
+        troubles = troubles or {}
+        names = self.names(visibility)
         datasets = [
-            one
-            for (namespace, name), jobs in self._jobs.items()
-            if all(word in f"{namespace} {name}".casefold() for word in words)
-            and (one := self._entry(namespace, name, jobs, visibility))
+            self._entry(dataset, visibility)
+            | {"short": short, "troubles": dict(troubles.get(dataset, {}))}
+            for dataset, short in names.items()
+            if all(word in f"{dataset.namespace} {dataset.name}".casefold() for word in words)
         ]
-        datasets.sort(
-            key=lambda d: (d["last_written"] or "", d["namespace"], d["name"]), reverse=True
-        )
+        datasets.sort(key=lambda d: (d["namespace"], d["name"]))
+        if sort == "name":
+            datasets.sort(key=lambda d: d["short"].casefold())
+        else:
+            datasets.sort(key=lambda d: d["last_written"] or "", reverse=True)
+        if sort == "trouble":
+            datasets.sort(key=lambda d: _severity(d["troubles"]), reverse=True)
         return {"datasets": datasets[:MAX_DATASETS], "count": len(datasets)}
 
-    def _entry(
-        self, namespace: str, name: str, jobs: list[dict[str, Any]], visibility: Visibility
-    ) -> dict[str, Any] | None:
+    def _entry(self, dataset: DatasetName, visibility: Visibility) -> dict[str, Any]:
+        jobs = self._jobs[dataset]
         seen = list(filter(visibility.sees, jobs))
-        if not seen:
-            return None
         written = [job["written"] for job in seen if job["written"]]
-        partitions = self._partitions.get((namespace, name), 0)
+        partitions = self._partitions.get(dataset, 0)
         return {
-            "namespace": namespace,
-            "name": name,
+            **dataset._asdict(),
             # The number is hidden if a job is hidden, whose runs may have written some partitions.
             "partitions": partitions if len(seen) == len(jobs) else None,
             "last_written": f"{max(written).isoformat()}Z" if written else None,
         }
+
+
+Sorting = Literal["trouble", "name", "written"]
+"""An order of the list of datasets."""
+
+
+def _severity(troubles: Mapping[str, int]) -> tuple[int, ...]:
+    """Give a key that sorts datasets by their troubles, in the order of the states' letters."""
+    return tuple(troubles.get(letter, 0) for letter in "smxn")
 
 
 def catalog_of(history: OpenedHistory) -> Catalog:
@@ -127,7 +169,8 @@ _READ_PARTITIONS = """
 SELECT DISTINCT cell, partition FROM accesses
 WHERE namespace = $namespace AND name = $name AND side = 'read' AND extent = 'partition'
 """
-_MISMATCHES = frozenset(status for status in PartitionStatus if status.is_mismatch)
+MISMATCHES = frozenset(status for status in PartitionStatus if status.is_mismatch)
+"""The results of checks by which a partition is mismatched."""
 
 
 def partition_states(
@@ -246,7 +289,7 @@ def _state(is_there: bool, run: dict[str, Any], is_stale: bool) -> str:
         return "x"
     if is_stale:
         return "s"
-    return "m" if run.get("check_status") in _MISMATCHES else ""
+    return "m" if run.get("check_status") in MISMATCHES else ""
 
 
 def _unwritten_states(
@@ -335,7 +378,7 @@ def partition_graph(
         ``more``, the number of hops beyond :data:`MAX_HOPS`; ``columns``, those that can be
         selected; and ``is_more``, whether there are hops downstream beyond the depth
     """
-    shown = permissions.checked_partition(wanted.dataset, wanted.partition, history, visibility)
+    shown = permissions.checked(*wanted[:3], history, visibility)
     up = history.trace(wanted.dataset, wanted.partition, wanted.column, wanted.depth)
     # One hop more tells whether there are more.
     further = history.downstream(wanted.dataset, wanted.partition, wanted.column, wanted.depth + 1)
@@ -460,12 +503,37 @@ def rerun_plans(
         steps to do ``by_hand``, the number of ``hidden`` steps, and ``left_out``, as
         :meth:`.OpenedHistory.plan` gives it
     """
-    permissions.checked_partition(wanted.dataset, wanted.partition, history, visibility)
+    permissions.checked(*wanted[:3], history, visibility)
     plans = {
         "impact": history.plan(wanted.dataset, wanted.partition, wanted.column),
         "refresh": history.refresh(wanted.dataset, wanted.partition),
     }
-    entries = [one for plan in plans.values() for part in _PLAN_PARTS for one in plan[part]]
+    shown = _shown_plans(plans.values(), history, visibility)
+    return dict(zip(plans, shown, strict=True))
+
+
+def plan_of_all(history: OpenedHistory, gaps: list[Gap], visibility: Visibility) -> dict[str, Any]:
+    """Give the plan to repeat what is stale of all datasets, and to write what never was.
+
+    :param gaps: the partitions that were never written
+    :return: a plan as those of :func:`rerun_plans`; with ``more``, the number of steps beyond
+        :data:`MAX_STEPS`
+    """
+    plan = history.plan_of_all(gaps)
+    [shown] = _shown_plans([plan], history, visibility)
+    more = max(0, len(shown["steps"]) - MAX_STEPS)
+    return {**shown, "steps": shown["steps"][:MAX_STEPS], "more": more}
+
+
+MAX_STEPS = 5000
+"""The most steps in the plan of all datasets."""
+
+
+def _shown_plans(
+    plans: Collection[dict[str, Any]], history: OpenedHistory, visibility: Visibility
+) -> list[dict[str, Any]]:
+    """Select the steps of plans that a user may see."""
+    entries = [one for plan in plans for part in _PLAN_PARTS for one in plan[part]]
     ids = {one["run_id"] for one in entries}
     causes = {
         permissions.run_id_of(reason.get("cause") or {}) for e in entries for reason in e["reasons"]
@@ -473,7 +541,7 @@ def rerun_plans(
     known = permissions.runs_by_id(ids | causes, history)
     seen = permissions.visible_runs(known, visibility)
     is_named = permissions.naming(known, seen, history)
-    return {name: _shown_plan(plan, seen, is_named, visibility) for name, plan in plans.items()}
+    return [_shown_plan(plan, seen, is_named, visibility) for plan in plans]
 
 
 def _shown_plan(
@@ -503,13 +571,33 @@ def _shown_plan(
     return {**parts, "hidden": hidden, "left_out": plan.get("left_out", 0)}
 
 
+_KEYS_OF_RUN = (
+    "dag_id",
+    "task_id",
+    "dag_run_id",
+    "map_index",
+    "logical_date",
+    "ended",
+    "state",
+)
+
+
 def _due_run(step: dict[str, Any], visibility: Visibility) -> dict[str, Any] | None:
     """Give a task instance that has not run, as a run of which only its names are known.
 
     :return: None if the step has a run, or the user may not see the DAG
     """
-    if step["run_id"] or not step.get("dag_id"):
+    if step["run_id"]:
         return None
+    if not step.get("dag_id"):  # Airflow has no DAG run for it
+        why = [reason["text"] for reason in step["reasons"][:1]]
+        nameless = dict.fromkeys(("dag_id", "task_id", "dag_run_id", "map_index"))
+        run = {"run_id": " ".join([str(step["job"]), *why]), "job": step["job"], "ended": None}
+        return (
+            {**nameless, **run, "logical_date": None, "state": None}
+            if visibility.sees(run)
+            else None
+        )
     names = {key: step[key] for key in ("dag_id", "task_id", "dag_run_id", "map_index")}
     job = f"{step['dag_id']}.{step['task_id']}"
     run_id = f"{job}/{step['dag_run_id']}/{step['map_index']}"

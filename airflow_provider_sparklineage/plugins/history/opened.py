@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from contextlib import contextmanager, suppress
 from functools import wraps
-from threading import Lock
+from threading import RLock
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 from zlib import compress, decompress
 
@@ -23,8 +23,9 @@ from airflow_provider_sparklineage.history.facts import cells
 from airflow_provider_sparklineage.history.facts.cells import cell_of_text
 from airflow_provider_sparklineage.history.queries.answers import Stale
 from airflow_provider_sparklineage.history.queries.drift import drift
-from airflow_provider_sparklineage.history.queries.gaps import completeness
+from airflow_provider_sparklineage.history.queries.gaps import Gap, completeness, gaps_of
 from airflow_provider_sparklineage.history.queries.impact import impact
+from airflow_provider_sparklineage.history.queries.plan import with_gaps
 from airflow_provider_sparklineage.history.queries.stale import plan_of, stale, stale_alone
 from airflow_provider_sparklineage.history.queries.trace import trace
 from airflow_provider_sparklineage.history.queries.unjudged import sentences, unseen_by_stale
@@ -34,7 +35,7 @@ from airflow_provider_sparklineage.model.exceptions import LimitError
 from airflow_provider_sparklineage.model.partitioning import Partition
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterator, Mapping
+    from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 
     Dimensions = Mapping[str, str | None] | None
 
@@ -79,7 +80,7 @@ class AnswerCache:
     def __init__(self, most: int = MAX_ANSWERS) -> None:
         self._answers: OrderedDict[Hashable, Any] = OrderedDict()
         self._most = most
-        self._working = Lock()
+        self._working = RLock()
 
     def answer(self, question: Hashable, work_out: Callable[[], Any]) -> Any:
         """Give the answer to a question; the answer is worked out only once.
@@ -87,9 +88,9 @@ class AnswerCache:
         :param work_out: gives the answer, which must not be None
         :raise LimitError: if the time is over before other threads have worked out theirs
         """
-        if (answer := self._latest(question)) is None:
+        if (answer := self.known(question)) is None:
             with self._alone():
-                if (answer := self._latest(question)) is None:
+                if (answer := self.known(question)) is None:
                     answer = self._answers[question] = work_out()
                     while len(self._answers) > self._most:
                         self._answers.popitem(last=False)
@@ -104,7 +105,8 @@ class AnswerCache:
         finally:
             self._working.release()
 
-    def _latest(self, question: Hashable) -> Any:
+    def known(self, question: Hashable) -> Any:
+        """Give the answer to a question if it is cached; else None."""
         with suppress(KeyError):  # it is not there, or another thread has just dropped it
             self._answers.move_to_end(question)
         return self._answers.get(question)
@@ -235,6 +237,24 @@ class OpenedHistory:
         return _plain_list(self._stale(dataset))
 
     @_bounded
+    def stale_of_all(self) -> list[Stale] | None:
+        """List the stale partitions of all datasets; None if they are too many."""
+        of_all = self._cache.answer("stale", self._stale_of_all)
+        if of_all is _TOO_MANY:
+            return None
+        return [one for packed in of_all.values() for one in _unpacked(packed, list[Stale])]
+
+    @_bounded
+    def plan_of_all(self, gaps: list[Gap]) -> dict[str, Any]:
+        """Give the plan of runs to repeat so that nothing is stale, and gaps are filled.
+
+        :param gaps: partitions that were never written
+        :return: the fields of :class:`~airflow_provider_sparklineage.history.queries.answers.Plan`
+        """
+        plan = plan_of(self._history, self.stale_of_all() or [])
+        return _plain_dict(with_gaps(self._history, plan, gaps))
+
+    @_bounded
     def refresh(self, dataset: DatasetName, partition: str | None) -> dict[str, Any]:
         """Give the plan of runs to repeat so that a partition, or a dataset, is not stale.
 
@@ -255,6 +275,17 @@ class OpenedHistory:
             :class:`~airflow_provider_sparklineage.history.queries.gaps.Gap`
         """
         return self._completeness(dataset)[0]
+
+    @_bounded
+    def gaps_of(self, datasets: Sequence[DatasetName]) -> list[Gap]:
+        """List the partitions of some datasets that are expected and not there; nothing is cached.
+
+        It takes less time than to ask for each of the datasets.
+
+        :raise LimitError: also if half of the time that is left is over
+        """
+        with bounds.within_share(0.5):
+            return gaps_of(self._history, datasets)
 
     @_bounded
     def unjudged(self, dataset: DatasetName) -> list[dict[str, Any]]:

@@ -1,6 +1,8 @@
 """Find the runs and partitions that a user may see.
 
-A user may see a run if the user may read the XComs of its DAG, as in the tab. A user may see a
+A user may see a run if the user may read the XComs of its DAG, as in the tab. A run of another
+producer belongs to no DAG: who may read the XComs of all DAGs may see it, or everybody if
+``[sparklineage] history_other_producers`` is ``everybody``. A user may see a
 partition if a visible run names it, because the name itself can be a secret of a hidden run. A run
 that reads all of a dataset names no partition.
 """
@@ -29,6 +31,7 @@ class Visibility:
         lineage is the content of an XCom
     :param may_clear: tells whether the user may clear task instances of the DAG
     :param known: gives the ids of all DAGs that Airflow knows
+    :param sees_other_producers: tells whether the user may see runs that belong to no DAG
     :param namespace: OpenLineage's namespace of this Airflow's jobs; empty if all jobs are its own
     """
 
@@ -37,23 +40,28 @@ class Visibility:
         may_read: Callable[[str], bool],
         may_clear: Callable[[str], bool],
         known: Callable[[], frozenset[str]],
+        sees_other_producers: Callable[[], bool],
         namespace: str = "",
     ) -> None:
         # Each DAG is asked for once, because an auth manager may ask a server.
         self._may_read, self._may_clear = cache(may_read), cache(may_clear)
-        self._known, self._namespace = known, namespace
+        self._known, self._namespace = cache(known), namespace
+        self._sees_other_producers = cache(sees_other_producers)
 
     def sees(self, run: Mapping[str, Any]) -> bool:
         """Whether the user may see a run, decided by its ``dag_id`` and ``job``.
 
         A run of another producer has no DAG, but its job may be named after a DAG, as the Spark job
-        of a task is. Then the run is as visible as that DAG. Otherwise it is visible to all.
+        of a task is. Then the run is as visible as that DAG. If Airflow does not know such a DAG,
+        the run is visible as those of other producers are: the DAG may have been deleted.
         """
         if dag_id := run.get("dag_id"):
             return self._may_read(str(dag_id))
         parts = str(run.get("job") or "").split(".")
         names = {".".join(parts[:n]) for n in range(1, len(parts) + 1)}
-        return all(self._may_read(dag_id) for dag_id in names & self._known())
+        if dag_ids := names & self._known():
+            return all(map(self._may_read, dag_ids))
+        return self._sees_other_producers()
 
     def clears(self, run: Mapping[str, Any]) -> bool:
         """Whether the user may clear a visible run's task instance; False for a run without DAG."""
@@ -165,20 +173,39 @@ def named_partitions(
     return NamedPartitions(frozenset(row["cell"] for row in rows))
 
 
-def checked_partition(
-    dataset: DatasetName, partition: str | None, history: OpenedHistory, visibility: Visibility
+_NAMING_COLUMN = """
+SELECT DISTINCT r.dag_id, r.job FROM columns AS c
+JOIN runs AS r ON r.ended = c.ended AND r.run_id = c.run_id
+WHERE (c.out_namespace = $namespace AND c.out_name = $name AND c.out_column = $column)
+    OR (c.in_namespace = $namespace AND c.in_name = $name AND c.in_column = $column)
+"""
+
+
+def checked(
+    dataset: DatasetName,
+    partition: str | None,
+    column: str | None,
+    history: OpenedHistory,
+    visibility: Visibility,
 ) -> NamedPartitions:
-    """Give a dataset's :func:`named_partitions`; raise if the user may not see ``partition``.
+    """Give a dataset's :func:`named_partitions`; raise if the user may not see what is asked for.
 
     :param partition: text of the partition; the user has to be allowed to see this partition, or
         one inside it. None for all of the dataset
-    :raise HistoryError: if the user may not see the partition; the message is the same as for a
-        partition that does not exist
+    :param column: name of the column, which a visible run has to name; None for all columns
+    :raise HistoryError: if the user may not see the partition or the column; the message is the
+        same as for one that does not exist
     """
     visible = named_partitions(dataset, history, visibility)
+    if visible.cells is None:
+        return visible
     cell = cell_of_text(partition or "")
-    if partition and visible.cells is not None and not (cell and visible.is_in(cell.cell)):
-        problem = "There is no such partition."
+    is_named = not partition or bool(cell and visible.is_in(cell.cell))
+    if column:
+        jobs = history.rows(_NAMING_COLUMN, {**dataset._asdict(), "column": column})
+        is_named = is_named and any(map(visibility.sees, jobs))
+    if not is_named:
+        problem = "There is no such partition or column."
         raise HistoryError(problem)
     return visible
 

@@ -39,7 +39,7 @@ class History:
             names = [("/lake/orders", "shop"), ("/lake/salaries", "secret")]
             known = [{**of, "name": n, "dag_id": d, "job": f"{d}.task"} for n, d in names]
             return [{**one, "cell": "dt=2024-05-06"} for one in known]
-        if "FROM runs" in sql:
+        if "list_contains($ids" in sql:
             return [run for run in RUNS if run["run_id"] in parameters["ids"]]
         return []
 
@@ -63,6 +63,15 @@ class History:
     def gaps(self, *_):
         return []
 
+    def stale_of_all(self):
+        return []
+
+    def gaps_of(self, _):
+        return []
+
+    def plan_of_all(self, _):
+        return self.refresh()
+
     def unjudged(self, *_):
         return [{"text": "1 run wrote an unknown part of it.", "job": ""}]
 
@@ -77,7 +86,7 @@ class History:
 @pytest.fixture
 def app():
     made = served.make_app()
-    user = Visibility(lambda dag: dag == "shop", lambda _: True, frozenset)
+    user = Visibility(lambda dag: dag == "shop", lambda _: True, frozenset, lambda: False)
     made.dependency_overrides[served.visibility] = lambda: user
     made.dependency_overrides[served._history] = History
     return made
@@ -97,7 +106,7 @@ def ask(app):
 
 
 ORDERS = {"namespace": "file", "name": "/lake/orders"}
-WITHOUT_DATASET = ["datasets", "state"]
+WITHOUT_DATASET = ["datasets", "state", "health", "health/plan"]
 QUESTIONS = ["partitions", "graph", "plan", "changes"]
 
 
@@ -142,6 +151,25 @@ def test_a_question_that_takes_too_long_is_answered_with_what_to_do(app, ask, wh
     assert answer.headers["Cache-Control"] == "no-store"
 
 
+def test_health_has_nothing_of_what_may_not_be_seen(ask):
+    answer = ask("health").json()
+    assert (answer["fine"], answer["datasets"], answer["totals"]) == (1, [], {})
+    plan = ask("health/plan").json()
+    assert (plan["steps"], plan["hidden"], plan["more"]) == ([], 1, 0)
+
+
+@pytest.mark.parametrize(
+    ("what", "status", "query"),
+    [
+        ("datasets", 200, {}),
+        ("partitions", 404, {"namespace": "file", "name": "/nosuch"}),
+        ("graph", 422, {**ORDERS, "depth": 0}),
+    ],
+)
+def test_no_answer_is_kept_by_a_browser_and_no_error_either(ask, what, status, query):
+    assert ask(what, status, **query).headers["Cache-Control"] == "no-store"
+
+
 def test_a_partition_that_is_not_there_is_not_answered_with_those_that_are(ask):
     answer = ask("graph", 404, partition="dt=2024-05-06", **ORDERS)
     assert answer.json()["detail"] == "There is no such partition or column."
@@ -166,7 +194,7 @@ def test_without_a_session_nothing_is_opened(app, ask, monkeypatch, what):
     app.dependency_overrides[get_user] = nobody
     app.dependency_overrides[served._history] = opened
     monkeypatch.setattr(served._KEEPER, "state", opened)
-    ask(what, 401, **ORDERS)
+    assert ask(what, 401, **ORDERS).headers["Cache-Control"] == "no-store"
 
 
 def test_where_there_is_no_history_the_page_says_what_to_run(app, ask):

@@ -70,13 +70,14 @@ class History:
         jobs=(),
         named=(),
         drift=None,
+        naming=None,
     ):
         self._up, self._down = list(up), list(down)
         self._plan = plan or {"steps": [], "by_hand": []}
         self._stale, self._gaps = list(stale), list(gaps)
         self._written, self._read = list(written), list(read)
         self._jobs, self._named = list(jobs), list(named)
-        self._drift = drift or {}
+        self._drift, self._naming = drift or {}, naming or {}
         self.generation = id(self)  # each has a cache of its own
 
     def rows(self, sql, parameters=None):
@@ -86,6 +87,8 @@ class History:
             return []
         if "SELECT DISTINCT dag_id" in sql:
             return self._jobs
+        if "$column" in sql:
+            return self._naming.get(parameters["column"], [])
         if "wanted" in sql or "seen" in sql:
             return [{"namespace": "file", "name": n, "cell": cell} for n, cell in self._named]
         if "FROM runs" in sql:
@@ -126,12 +129,14 @@ class History:
 @pytest.fixture
 def visitor():
     """Give a user who may not see one DAG, and may clear none."""
-    return Visibility(lambda dag: dag != "secret", lambda _: False, lambda: frozenset({"secret"}))
+    dags = frozenset({"secret"})
+    return Visibility(lambda dag: dag != "secret", lambda _: False, lambda: dags, lambda: False)
 
 
 @pytest.fixture
 def admin():
-    return Visibility(lambda _: True, lambda _: True, lambda: frozenset({"secret"}), "here")
+    dags = frozenset({"secret"})
+    return Visibility(lambda _: True, lambda _: True, lambda: dags, lambda: True, "here")
 
 
 @pytest.mark.parametrize(
@@ -139,20 +144,23 @@ def admin():
     [
         pytest.param({"dag_id": "shop", "job": "shop.a"}, True, id="of a DAG that may be seen"),
         pytest.param({"dag_id": "secret", "job": "x"}, False, id="of one that may not"),
-        pytest.param({"dag_id": None, "job": "dbt.model"}, True, id="of another producer"),
         pytest.param({"dag_id": None, "job": "secret.a.b"}, False, id="named after a DAG's task"),
         pytest.param({"dag_id": None, "job": "secret"}, False, id="named after a DAG"),
-        pytest.param({"dag_id": None, "job": "secretly"}, True, id="only the beginning of it"),
-        pytest.param({"dag_id": None, "job": None}, True, id="without a name"),
     ],
 )
 def test_a_run_is_as_visible_as_its_dag(visitor, one, is_seen):
     assert visitor.sees(one) is is_seen
 
 
+@pytest.mark.parametrize("job", ["dbt.model", "a_dag_that_was_deleted.task", "secretly", None])
+def test_a_run_of_another_producer_is_for_those_who_may_see_these(visitor, admin, job):
+    one = {"dag_id": None, "job": job}
+    assert (visitor.sees(one), admin.sees(one)) == (False, True)
+
+
 def test_airflow_is_asked_once_for_each_dag():
     asked = []
-    of_user = Visibility(lambda dag: not asked.append(dag), asked.append, frozenset)
+    of_user = Visibility(lambda dag: not asked.append(dag), asked.append, frozenset, lambda: False)
     assert [of_user.sees(run("x")) for _ in range(3)] == [True] * 3
     assert asked == ["shop"]
 
@@ -193,7 +201,7 @@ def test_upstream_has_no_partition_that_only_hidden_runs_name(visitor):
 @pytest.mark.parametrize("question", [answers.partition_graph, answers.rerun_plans])
 def test_a_partition_that_only_hidden_runs_name_is_not_there(question, visitor, admin):
     history = History(up=UP, jobs=BOTH, named=[("/lake/orders", "dt=2024-05-05")])
-    with pytest.raises(HistoryError, match="no such partition"):
+    with pytest.raises(HistoryError, match="no such partition or column"):
         question(WANTED, history, visitor)
     assert question(WANTED, history, admin)
 
@@ -226,8 +234,48 @@ PLAN = {"steps": [step("ours"), step("hidden", wave=1)], "by_hand": [step("their
 def test_a_plan_has_a_number_for_what_may_not_be_seen(visitor):
     found = answers.rerun_plans(WANTED, History(plan=PLAN), visitor)["impact"]
     assert [(s["run"]["run_id"], s["may_clear"]) for s in found["steps"]] == [("ours", False)]
+    assert found["by_hand"] == []
+    assert found["hidden"] == 2
+
+
+def test_what_airflow_did_not_run_is_in_the_plan_of_who_may_see_it(admin):
+    found = answers.rerun_plans(WANTED, History(plan=PLAN), admin)["impact"]
     assert [s["run"]["run_id"] for s in found["by_hand"]] == ["theirs"]
-    assert found["hidden"] == 1
+    assert found["hidden"] == 0
+
+
+@pytest.mark.parametrize("job", ["shop.orders", "secret.orders"])
+def test_a_date_without_a_dag_run_is_by_hand_for_who_may_see_its_task(job):
+    user = Visibility(
+        lambda dag: dag == "shop",
+        lambda _: True,
+        lambda: frozenset({"shop", "secret"}),
+        lambda: False,
+    )
+    plan = {"steps": [], "by_hand": [step("", job=job)]}
+    found = answers.rerun_plans(WANTED, History(plan=plan), user)["impact"]
+    is_seen = job == "shop.orders"
+    assert ([s["run"]["job"] for s in found["by_hand"]], found["hidden"]) == (
+        ([job], 0) if is_seen else ([], 1)
+    )
+
+
+OF_SHOP = {"dag_id": "shop", "job": "shop.task"}
+OF_SECRET = {"dag_id": "secret", "job": "secret.task"}
+
+
+@pytest.mark.parametrize("question", [answers.partition_graph, answers.rerun_plans])
+def test_a_column_that_only_hidden_runs_name_is_as_one_that_is_not_there(question, visitor, admin):
+    naming = {"amount": [OF_SHOP, OF_SECRET], "salary": [OF_SECRET]}
+    history = History(up=UP, jobs=BOTH, named=[("/lake/orders", "dt=2024-05-06")], naming=naming)
+    assert question(WANTED._replace(column="amount"), history, visitor)
+    messages = set()
+    for column in ("salary", "no_such_column"):
+        with pytest.raises(HistoryError) as refused:
+            question(WANTED._replace(column=column), history, visitor)
+        messages.add(str(refused.value))
+    assert messages == {"There is no such partition or column."}
+    assert question(WANTED._replace(column="salary"), history, admin)
 
 
 @pytest.mark.parametrize(

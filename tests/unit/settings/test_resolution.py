@@ -15,6 +15,7 @@ from airflow_provider_sparklineage.settings.option_kinds import (
     BackendName,
     HistoryMerger,
     KeepCaptures,
+    OtherProducers,
     default_capture_location,
 )
 from airflow_provider_sparklineage.settings.options import OPTIONS
@@ -118,6 +119,7 @@ def test_every_option_is_read():
         "archive_url": "s3://lineage@bucket/tasks/",
         "history_url": "file:///mnt/history/",
         "history_merged_by": "Tasks",
+        "history_other_producers": "Everybody",
         "keep_captures": "ALL",
         "capture_retention": "1.5",
         "collect_timeout": "10",
@@ -154,6 +156,7 @@ def test_every_option_is_read():
         archive_url="s3://lineage@bucket/tasks",
         history_url="file:///mnt/history",
         history_merged_by=HistoryMerger.TASKS,
+        history_other_producers=OtherProducers.EVERYBODY,
         keep_captures=KeepCaptures.ALL,
         capture_retention=timedelta(days=1.5),
         collect_timeout=timedelta(seconds=10),

@@ -5,9 +5,14 @@ export interface Dataset {
   name: string;
 }
 
+// How many partitions need a person, by the letter of their state.
+export type Counts = Record<string, number>;
+
 export interface Found extends Dataset {
+  short: string; // the shortest end of its name that no other dataset has
   partitions: number | null; // null if some of them may not be seen
   last_written: string | null;
+  troubles: Counts; // as far as it is worked out
 }
 
 export interface Datasets {
@@ -15,6 +20,21 @@ export interface Datasets {
   built_at: string | null;
   datasets: Found[];
   count: number;
+}
+
+export interface Troubled extends Dataset {
+  short: string;
+  counts: Counts;
+  newest: string | null; // when the newest trouble came
+}
+
+export interface Health {
+  totals: Counts; // partitions of all datasets
+  datasets: Troubled[]; // the newest trouble first
+  more: number; // datasets with troubles that are left out
+  fine: number; // datasets without any
+  is_stale_known: boolean;
+  looked: { done: number; of: number; left_out: number }; // datasets in which never written partitions were looked for
 }
 
 export interface State {
@@ -131,7 +151,7 @@ export class Api {
   // Asking for it starts merging what waits.
   state = (signal: AbortSignal) => this.get<State>("state", {}, signal);
 
-  datasets = (q: string, signal: AbortSignal) => this.get<Datasets>("datasets", { q }, signal);
+  datasets = (q: string, sort: string, signal: AbortSignal) => this.get<Datasets>("datasets", { q, sort }, signal);
 
   partitions = ({ namespace, name }: Dataset, signal: AbortSignal) =>
     this.get<Partitions>("partitions", { namespace, name }, signal);
@@ -140,11 +160,18 @@ export class Api {
   quickPartitions = ({ namespace, name }: Dataset, signal: AbortSignal) =>
     this.get<Partitions>("partitions", { namespace, name, quick: "true" }, signal);
 
-  graph = (place: Place, depth: number, signal: AbortSignal) =>
-    this.get<Graph>("graph", { ...place, depth: String(depth) }, signal);
+  graph = ({ namespace, name, partition, column }: Place, depth: number, signal: AbortSignal) =>
+    this.get<Graph>("graph", { namespace, name, partition, column, depth: String(depth) }, signal);
 
-  plan = (place: Place, signal: AbortSignal) =>
-    this.get<Record<"impact" | "refresh", Plan>>("plan", { ...place }, signal);
+  plan = ({ namespace, name, partition, column }: Place, signal: AbortSignal) =>
+    this.get<Record<"impact" | "refresh", Plan>>("plan", { namespace, name, partition, column }, signal);
+
+  // All datasets' troubles; a quick answer leaves out what may take long.
+  health = (isQuick: boolean, signal: AbortSignal) =>
+    this.get<Health>("health", isQuick ? { quick: "true" } : {}, signal);
+
+  // What to run again of all datasets.
+  planOfAll = (signal: AbortSignal) => this.get<Plan>("health/plan", {}, signal);
 
   changes = ({ namespace, name }: Dataset, signal: AbortSignal) =>
     this.get<Changes>("changes", { namespace, name }, signal);

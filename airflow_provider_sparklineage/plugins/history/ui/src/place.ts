@@ -1,31 +1,69 @@
-// What is chosen, in the address: each choice can be linked to and gone back from.
+// The state of the page, in the address: a reload, Back, and a colleague who opens the link show the
+// same.
 
-import { useEffect, useState } from "react";
+import { useEffect, useRef, useState } from "react";
 
 import type { Place } from "./api";
 
-const NOWHERE: Place = { namespace: "", name: "", partition: "", column: "" };
-
-function read(): Place {
-  const query = new URLSearchParams(window.location.search);
-  const entries = Object.keys(NOWHERE).map((key) => [key, query.get(key) ?? ""]);
-  return Object.fromEntries(entries) as Place;
+export interface Address extends Place {
+  view: string; // of the partition: one of VIEWS, or of the health: "plan"
+  depth: string; // how many runs in a row the graph follows
+  states: string; // the letters of the states to which a list is limited
+  on: string; // a date of the calendar, to which the list of partitions is limited
+  find: string; // words of partitions' names
+  q: string; // words of datasets' names
+  sort: string; // of the list of datasets
 }
 
-export function usePlace(): [Place, (change: Partial<Place>) => void] {
+const OF_LIST = { q: "", sort: "" };
+const OF_DATASET = { namespace: "", name: "", partition: "", column: "", view: "", depth: "", states: "", on: "", find: "" };
+const NOWHERE: Address = { ...OF_DATASET, ...OF_LIST };
+
+export type Go = (change: Partial<Address>, isTyped?: boolean) => void;
+
+function read(): Address {
+  const query = new URLSearchParams(window.location.search);
+  const entries = Object.keys(NOWHERE).map((key) => [key, query.get(key) ?? ""]);
+  return Object.fromEntries(entries) as unknown as Address;
+}
+
+// The address of a state, as a link has it. Airflow's page has a <base>, against which a query alone
+// would be resolved.
+export function hrefOf(address: Partial<Address>): string {
+  const query = new URLSearchParams(Object.entries(address).filter(([, value]) => value));
+  return `${window.location.pathname}${query.size ? `?${query}` : ""}`;
+}
+
+// Gives the state, and the function that changes a part of it. What is typed (`isTyped`) makes no new
+// entry of the browser's history.
+export function usePlace(): [Address, Go] {
   const [place, setPlace] = useState(read);
+  const latest = useRef(place);
+  const show = (next: Address) => {
+    latest.current = next;
+    setPlace(next);
+  };
   useEffect(() => {
-    const back = () => setPlace(read());
-    window.addEventListener("popstate", back);
-    return () => window.removeEventListener("popstate", back);
+    const { pathname } = window.location;
+    // Airflow's own links change the address without an event of the window.
+    const follow = () => window.location.pathname === pathname && show(read());
+    const changes = (window as { navigation?: EventTarget }).navigation;
+    window.addEventListener("popstate", follow);
+    changes?.addEventListener("currententrychange", follow);
+    return () => {
+      window.removeEventListener("popstate", follow);
+      changes?.removeEventListener("currententrychange", follow);
+    };
   }, []);
-  const go = (change: Partial<Place>) => {
-    const next = { ...place, ...change };
-    const query = new URLSearchParams(Object.entries(next).filter(([, value]) => value));
+  const go: Go = (change, isTyped = false) => {
+    const before = latest.current;
+    const isOther = [change.namespace ?? before.namespace, change.name ?? before.name].join() !== [before.namespace, before.name].join();
+    const next = { ...before, ...(isOther ? OF_DATASET : {}), ...change };
+    show(next);
     // Airflow's router numbers the entries of the history.
     const state = window.history.state as { idx?: number } | null;
-    window.history.pushState({ ...state, idx: (state?.idx ?? 0) + 1 }, "", `?${query}`);
-    setPlace(next);
+    if (isTyped) window.history.replaceState(state, "", hrefOf(next));
+    else window.history.pushState({ ...state, idx: (state?.idx ?? 0) + 1 }, "", hrefOf(next));
   };
   return [place, go];
 }
