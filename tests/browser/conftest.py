@@ -27,8 +27,8 @@ from tests.browser.serving import chromium as started_chromium
 from tests.browser.standalone import Live
 from tests.standalone import START_TIMEOUT_S
 
-ADMIN = "admin"
-PASSWORDS = {ADMIN: "a", DENIED_USER: "v"}
+ADMIN, READER = "admin", "reader"
+PASSWORDS = {ADMIN: "a", READER: "r", DENIED_USER: "v"}
 VIEWPORT = {"width": 1280, "height": 900}
 # Of a page of Airflow, a megabyte of scripts, on a machine that has other work.
 LOAD_TIMEOUT_MS = 120_000
@@ -159,10 +159,12 @@ def server(run_ids, environment, archive, tmp_path_factory):
     folder = tmp_path_factory.mktemp("server")
     passwords = folder / "passwords.json"
     passwords.write_text(json.dumps(PASSWORDS))
+    users = {ADMIN: "admin", READER: "viewer", DENIED_USER: "viewer"}
+    roles = ",".join(f"{user}:{role}" for user, role in users.items())
     environment = environment | {
         "AIRFLOW__API_AUTH__JWT_SECRET": "a secret of this test that is long enough for HS512 " * 2,
         "AIRFLOW__CORE__AUTH_MANAGER": "tests.browser.auth_manager.OneDagDenied",
-        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{ADMIN}:admin,{DENIED_USER}:viewer",
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": roles,
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(passwords),
         "AIRFLOW__OPENLINEAGE__NAMESPACE": "flights",  # that of the recorded month
         # Tests build the history, or take it away.

@@ -35,6 +35,24 @@ def denied() -> dict[str, Any]:
     return {**(made := json.loads(text)), "run": {**made["run"], "runId": DENIED_RUN}}
 
 
+def of_no_dag() -> list[dict[str, Any]]:
+    """Give the events of runs that belong to no DAG: of dbt, and of a DAG that was deleted."""
+    jobs = {"dbt.model": "delays_by_dbt", "deleted_dag.task": "delays_by_deleted"}
+    return [
+        {
+            "eventType": "COMPLETE",
+            "eventTime": f"{DAY}T12:00:00Z",
+            "run": {"runId": f"00000000-0000-7000-8000-{n:012}"},
+            "job": {"namespace": "dbt", "name": job},
+            "inputs": [],
+            "outputs": [{"namespace": "file", "name": f"/lake/{output}"}],
+            "producer": "https://example.com/dbt",
+            "schemaURL": "https://openlineage.io/spec/2-0-2/OpenLineage.json",
+        }
+        for n, (job, output) in enumerate(jobs.items(), 2)
+    ]
+
+
 DENIED_RUN = "00000000-0000-7000-8000-000000000001"
 
 

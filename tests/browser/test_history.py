@@ -40,6 +40,7 @@ def partitions(count, states="fffffsmxnu"):
     cause = {"dataset": {"namespace": "file", "name": "/lake/raw"}, "partition": "dt=1900-01-06"}
     cause |= {"at": "2024-05-07T00:00:00Z", "how": "overwrite", "run": run(2, "raw")}
     return {
+        "short": "orders",
         "partitions": {
             "names": names,
             "states": "".join(letters),
@@ -110,11 +111,43 @@ PLANS = {
         "left_out": 2,
     },
 }
+OF_ALL = {**PLANS["impact"], "more": 0}
 DATASETS = {
     "unavailable": None,
     "built_at": "2024-05-07T01:00:00Z",
-    "datasets": [{**LAKE, "partitions": 5, "last_written": "2024-05-06T01:00:00Z"}],
+    "datasets": [
+        {
+            **LAKE,
+            "short": "orders",
+            "partitions": 5,
+            "last_written": "2024-05-06T01:00:00Z",
+            "troubles": {"s": 2},
+        }
+    ],
     "count": 1,
+}
+HEALTH = {
+    "totals": {"s": 1200, "m": 1, "n": 3},
+    "datasets": [
+        {**LAKE, "short": "orders", "counts": {"s": 1200}, "newest": "2024-05-07T00:00:00Z"},
+        {
+            "namespace": "file",
+            "name": "/other/orders",
+            "short": "other/orders",
+            "counts": {"m": 1, "n": 3},
+            "newest": None,
+        },
+    ],
+    "more": 0,
+    "fine": 7,
+    "is_stale_known": True,
+    "looked": {"done": 9, "of": 9, "left_out": 0},
+}
+QUICK_HEALTH = {
+    **HEALTH,
+    "totals": {"m": 1},
+    "datasets": [{**HEALTH["datasets"][1], "counts": {"m": 1}}],
+    "looked": {"done": 0, "of": 9, "left_out": 0},
 }
 
 STATE = {
@@ -147,7 +180,8 @@ class Answers:
 
     def __init__(self, **changed):
         given = {"datasets": DATASETS, "partitions": partitions(10), "graph": GRAPH, "plan": PLANS}
-        given |= {"changes": CHANGES, "state": STATE}
+        given |= {"changes": CHANGES, "state": STATE, "health": HEALTH, "health/plan": OF_ALL}
+        given |= {"quick health": QUICK_HEALTH}
         self.of = {**given, **changed}
         self.of.setdefault("quick", self.of["partitions"])
         self.asked = []
@@ -174,7 +208,7 @@ class Answers:
             file = path.rpartition("/")[2]
             route.fulfill(body=history.content(file), content_type=history.files()[file])
         elif path.startswith("/sparklineage/api/history/"):
-            self._found(route, path.rpartition("/")[2])
+            self._found(route, path.removeprefix("/sparklineage/api/history/"))
         elif path.endswith("/clearTaskInstances"):
             self.cleared.append((path, json.loads(request.post_data)))
             route.fulfill(status=self.status, json={})
@@ -182,8 +216,8 @@ class Answers:
             route.fulfill(status=404)
 
     def _found(self, route, what):
-        if what == "partitions" and "quick=true" in route.request.url:
-            what = "quick"
+        if "quick=true" in route.request.url:
+            what = "quick" if what == "partitions" else f"quick {what}"
         if what == "partitions" and self.is_slow:
             self._late.append(route)
         else:
@@ -200,6 +234,11 @@ def show(new_page):
         return page
 
     return show_page
+
+
+def found(page):
+    """Give the dataset that the search finds."""
+    return page.get_by_role("listbox", name="Datasets", exact=True).get_by_role("option")
 
 
 def choose(page, name="dt=1900-01-06"):
@@ -219,7 +258,7 @@ def reach(page, wanted):
 
 def test_a_dataset_is_found_and_its_partitions_are_a_calendar(show):
     page = show(Answers())
-    page.get_by_role("option", name="orders").click()
+    found(page).click()
     stale = page.get_by_role("gridcell", name="1900-01-06, stale")
     expect(stale).to_be_visible()
     stale.click()
@@ -264,6 +303,121 @@ def test_why_nothing_is_added_is_named(show):
     expect(page.get_by_role("status").first).to_have_text(
         f"1 newer event of tasks is not in it yet. {problem}"
     )
+
+
+# --- the health of all datasets -------------------------------------------------------------------
+
+
+def test_the_page_opens_on_what_needs_a_person(show):
+    page = show(Answers())
+    health = page.get_by_role("article", name="Health of all datasets")
+    expect(health.get_by_role("heading", name="2 datasets need you")).to_be_visible()
+    expect(health.get_by_role("button", name="stale 1,200")).to_be_visible()
+    expect(health.get_by_role("button", name="missing 0")).to_be_visible()
+    expect(health.get_by_role("status").first).to_have_text("7 datasets are fine.")
+    troubled = page.get_by_role("listbox", name="Datasets that need you").get_by_role("option")
+    expect(troubled).to_have_count(2)
+    expect(troubled.first).to_contain_text("orders")
+    expect(troubled.last).to_contain_text("other/orders")
+    health.get_by_role("button", name="mismatched 1").click()
+    expect(troubled).to_have_count(1)
+    troubled.click()
+    expect(page.get_by_role("button", name="mismatched", pressed=True)).to_be_visible()
+    assert "states=m" in page.url
+
+
+def test_what_is_stale_and_what_to_run_again_are_two_clicks_away(show):
+    answers = Answers()
+    page = show(answers)
+    page.get_by_role("button", name="What to run again").click()
+    step = page.get_by_role("region", name="Step 2")
+    step.get_by_role("button", name="Clear 1 task instance").click()
+    page.get_by_role("dialog").get_by_role("button", name="Clear", exact=True).click()
+    expect(step.get_by_role("status")).to_have_text("Cleared 1 task instance.")
+    assert len(answers.cleared) == 1
+
+
+def test_health_is_shown_as_far_as_it_is_known_and_followed(show):
+    some = {**HEALTH, "looked": {"done": 4, "of": 9, "left_out": 2}}
+    answers = Answers(health=some)
+    page = show(answers)
+    status = page.get_by_role("article").get_by_role("status").first
+    expect(status).to_contain_text("Looking for what was never written: 4 of 9 datasets …")
+    expect(status).to_contain_text("In 2 other datasets, never written partitions are not")
+    expect(page.get_by_role("button", name="never written 3+")).to_be_visible()
+    answers.of["health"] = {**HEALTH, "is_stale_known": False, "totals": {"n": 5}}
+    expect(page.get_by_role("button", name="never written 5", exact=True)).to_be_visible()
+    expect(page.get_by_role("button", name="stale too many")).to_be_visible()
+    expect(status).to_contain_text("Too many partitions are stale to count them")
+
+
+def test_where_nothing_needs_a_person_the_page_says_so(show):
+    fine = {**HEALTH, "totals": {}, "datasets": [], "fine": 1}
+    page = show(Answers(health=fine, **{"quick health": fine}))
+    expect(page.get_by_role("heading", name="Nothing needs you")).to_be_visible()
+    expect(page.get_by_role("article").get_by_role("status")).to_have_text("1 dataset is fine.")
+    expect(page.get_by_role("button", name="What to run again")).to_have_count(0)
+
+
+# --- addresses ------------------------------------------------------------------------------------
+
+
+def states_of(page):
+    """Give what is seen: the pressed buttons, the chosen partition, the options and texts."""
+    return [
+        page.get_by_role("button", pressed=True).all_inner_texts(),
+        page.get_by_role("heading", level=3).all_inner_texts(),
+        page.get_by_role("combobox").evaluate_all("all => all.map(one => one.value)"),
+        page.get_by_role("searchbox").evaluate_all("all => all.map(one => one.value)"),
+    ]
+
+
+def test_every_state_has_an_address_that_shows_the_same_again(show):
+    page = show(Answers())
+    page.get_by_label("Sorted by").select_option("name")
+    page.get_by_role("searchbox", name="Find a dataset").fill("ord")
+    found(page).click()
+    page.get_by_role("button", name="stale 1").click()
+    page.get_by_role("searchbox", name="Find a partition").fill("1900")
+    choose(page)
+    page.get_by_label("Column").select_option("amount")
+    page.get_by_label("Steps").select_option("5")
+    page.get_by_role("button", name="Table").click()
+    expect(page.get_by_role("table")).to_be_visible()
+    seen, url = states_of(page), page.url
+    assert url.startswith(f"{ROUTE}?")
+    page.reload()
+    expect(page.get_by_role("table")).to_be_visible()
+    assert states_of(page) == seen
+
+    other = show(Answers(), url)
+    expect(other.get_by_role("table")).to_be_visible()
+    assert states_of(other) == seen
+
+    page.go_back()
+    expect(page.get_by_role("button", name="Graph", pressed=True)).to_be_visible()
+    page.go_forward()
+    expect(page.get_by_role("table")).to_be_visible()
+    assert (states_of(page), page.url) == (seen, url)
+
+
+def test_back_leads_from_a_dataset_to_the_health_of_all(show):
+    page = show(Answers())
+    found(page).click()
+    expect(page.get_by_role("heading", level=2, name="orders")).to_be_visible()
+    page.go_back()
+    expect(page.get_by_role("heading", name="2 datasets need you")).to_be_visible()
+    assert page.url == ROUTE
+    page.go_forward()
+    page.get_by_role("link", name="All datasets").click()
+    expect(page.get_by_role("heading", name="2 datasets need you")).to_be_visible()
+
+
+def test_an_address_that_airflow_itself_opens_is_shown(show):
+    page = show(Answers(), f"{PLACE}&partition=dt%3D1900-01-01")
+    expect(page.get_by_role("heading", level=3)).to_contain_text("dt=1900-01-01")
+    page.evaluate("history.pushState(null, '', location.pathname)")
+    expect(page.get_by_role("heading", name="2 datasets need you")).to_be_visible()
 
 
 def test_a_link_to_a_partition_shows_it(show):
@@ -343,16 +497,15 @@ def test_where_nothing_changed_the_page_says_so(show):
 def test_what_is_missing_is_named_with_what_to_run(show):
     missing = {"message": "DuckDB is not installed.", "commands": ["pip install x[history]"]}
     page = show(Answers(datasets={**DATASETS, "unavailable": missing, "datasets": [], "count": 0}))
-    expect(page.get_by_role("status")).to_have_text("DuckDB is not installed.")
+    expect(page.get_by_role("status").first).to_have_text("DuckDB is not installed.")
     expect(page.locator("pre")).to_have_text("pip install x[history]")
 
 
 def test_names_are_text_whatever_they_are(show):
     name = "<img src=x onerror=alert(1)>\u202egnp"
-    page = show(
-        Answers(datasets={**DATASETS, "datasets": [{**DATASETS["datasets"][0], "name": name}]})
-    )
-    expect(page.get_by_role("option")).to_contain_text("<img src=x onerror=alert(1)>\ufffdgnp")
+    one = {**DATASETS["datasets"][0], "name": name, "short": name}
+    page = show(Answers(datasets={**DATASETS, "datasets": [one]}))
+    expect(found(page)).to_contain_text("<img src=x onerror=alert(1)>\ufffdgnp")
 
 
 def test_nothing_is_asked_of_another_server(show):
@@ -386,7 +539,7 @@ def test_from_a_dataset_to_what_is_cleared_the_keys_are_enough(show):
     page.keyboard.press("Tab")
     reach(page, page.get_by_role("searchbox"))
     page.keyboard.type("orders")
-    reach(page, page.get_by_role("listbox", name="Datasets"))
+    reach(page, page.get_by_role("listbox", name="Datasets", exact=True))
     page.keyboard.press("Enter")
     reach(page, page.get_by_role("gridcell", name="1900-01-10, writer unknown"))
     page.keyboard.press("Enter")
@@ -432,7 +585,7 @@ def test_what_is_known_at_once_is_shown_while_the_rest_is_looked_for(show):
     answers.of["quick"] = {**known, "partitions": checked, "causes": {}}
     answers.is_slow = True
     page = show(answers)
-    page.get_by_role("option", name="orders").click()
+    found(page).click()
     expect(page.get_by_role("button", name="being checked 10")).to_be_visible()
     expect(page.get_by_text("Looking for what is stale")).to_be_visible()
     answers.answer_late()
@@ -442,7 +595,7 @@ def test_what_is_known_at_once_is_shown_while_the_rest_is_looked_for(show):
 
 def test_of_five_partitions_each_is_named_and_nothing_is_left_out(show):
     page = show(Answers(partitions=partitions(5, "fsmxn")))
-    page.get_by_role("option", name="orders").click()
+    found(page).click()
     names = page.get_by_role("listbox", name="Partitions").get_by_role("option")
     expect(names).to_have_count(5)
     for n, state in enumerate(("fresh", "stale", "mismatched", "missing", "never written"), 1):
@@ -460,7 +613,7 @@ def test_partitions_without_a_date_are_a_list(show):
 
 def test_of_50_000_partitions_what_is_in_view_is_drawn(show):
     page = show(Answers(partitions=partitions(50_000)))
-    page.get_by_role("option", name="orders").click()
+    found(page).click()
     expect(page.get_by_role("button", name="fresh 25,000")).to_be_visible()
     count = "document.getElementById('host').shadowRoot.querySelectorAll('*').length"
     assert page.evaluate(count) < 4000

@@ -11,11 +11,11 @@ from playwright.sync_api import expect
 
 from tests.browser import recorded_flights
 from tests.browser.auth_manager import DENIED_DAG, DENIED_USER
-from tests.browser.conftest import ADMIN
+from tests.browser.conftest import ADMIN, READER
 from tests.browser.recorded_flights import DAG_ID, DAY, DENIED_DAY, FLIGHTS
 
 API = "/sparklineage/api/history"
-DATASETS = f"{API}/datasets"
+DATASETS, HEALTH = f"{API}/datasets", f"{API}/health"
 PARTITION = {**FLIGHTS, "partition": f"flight_date={DAY}"}
 TO_CLEAR = {
     ("daily_delays", DAY),
@@ -44,7 +44,7 @@ def no_history(url):
 def history(url):
     """Build the month, once."""
     if not Path(url.removeprefix("file://")).exists():
-        recorded_flights.build(url, recorded_flights.denied())
+        recorded_flights.build(url, recorded_flights.denied(), *recorded_flights.of_no_dag())
 
 
 def asked(what, **query):
@@ -108,6 +108,39 @@ def test_names_of_a_dag_that_a_user_may_not_see_are_in_no_answer(server, history
     assert server.get(hidden, server.token(ADMIN))[0] == 200
 
 
+def test_runs_that_belong_to_no_dag_are_for_those_who_may_read_all_dags(server, history):
+    seen = {
+        user: json.dumps([server.get(one, server.token(user)) for one in (DATASETS, HEALTH)])
+        for user in (ADMIN, READER, DENIED_USER)
+    }
+    for name in ("delays_by_dbt", "delays_by_deleted"):
+        assert [user for user, text in seen.items() if name in text] == [ADMIN, READER]
+    of_dbt = asked("partitions", namespace="file", name="/lake/delays_by_dbt", dag_id=DAG_ID)
+    assert server.get(of_dbt, server.token(READER))[0] == 200
+    assert server.get(of_dbt, server.token(DENIED_USER))[0] == 404
+
+
+def test_the_page_opens_on_what_is_stale_and_a_click_keeps_its_address(
+    new_page, session, server, history
+):
+    page = new_page(session(ADMIN))
+    page.goto(f"{server.url}/plugin/spark-lineage-history")
+    root = page.locator("[data-sparklineage-page] main")
+    expect(root.get_by_role("button", name="stale 8", exact=True)).to_be_visible()
+    troubled = root.get_by_role("listbox", name="Datasets that need you")
+    troubled.get_by_role("option", name="daily_delays").click()
+    expect(root.get_by_role("button", name="stale 1", exact=True)).to_be_visible()
+    address = page.url
+    assert address.startswith(f"{server.url}/plugin/spark-lineage-history?namespace=file&name=")
+    page.reload()
+    expect(root.get_by_role("button", name="stale 1", exact=True)).to_be_visible()
+    page.go_back()
+    expect(troubled).to_be_visible()
+    root.get_by_role("button", name="What to run again").click()
+    step = root.get_by_role("region", name="Step 1")
+    expect(step.get_by_role("button", name="Clear 8 task instances")).to_be_visible()
+
+
 def test_who_may_not_clear_has_no_button_and_airflow_refuses(new_page, session, server, history):
     page = new_page(session(DENIED_USER))
     page.goto(page_of(server, **PARTITION))
@@ -129,7 +162,8 @@ def test_a_day_that_was_written_anew_is_found_and_what_was_made_of_it_cleared(
     root = page.locator("[data-sparklineage-page] main")
     root.get_by_role("searchbox", name="Find a dataset").fill("daily delays")
     root.get_by_role("searchbox", name="Find a dataset").fill("daily_delays")
-    root.get_by_role("option", name="daily_delays").click()
+    found = root.get_by_role("listbox", name="Datasets", exact=True)
+    found.get_by_role("option", name="daily_delays").click()
     expect(root.get_by_role("button", name="fresh 29")).to_be_visible()
     expect(root.get_by_role("button", name="stale 1", exact=True)).to_be_visible()
     root.get_by_role("gridcell", name=f"{DAY}, stale").click()

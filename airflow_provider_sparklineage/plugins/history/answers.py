@@ -16,7 +16,12 @@ from airflow_provider_sparklineage.lineage.partitions.comparison import Partitio
 from airflow_provider_sparklineage.model.datasets import DatasetName, short_names
 from airflow_provider_sparklineage.model.exceptions import LimitError
 from airflow_provider_sparklineage.plugins.history import permissions
-from airflow_provider_sparklineage.plugins.history.opened import cache_of, cell_of, partition_of
+from airflow_provider_sparklineage.plugins.history.opened import (
+    AnswerCache,
+    cache_of,
+    cell_of,
+    partition_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -64,15 +69,35 @@ class Catalog:
         self._jobs: dict[tuple[str, str], list[dict[str, Any]]] = {}
         for row in history.rows(_ACCESSED_BY_JOBS):
             self._jobs.setdefault((row["namespace"], row["name"]), []).append(row)
+        self._all_jobs = {
+            (one["dag_id"], one["job"]) for jobs in self._jobs.values() for one in jobs
+        }
+        self._names = AnswerCache(_MOST_NAMES)
 
     def is_visible(self, namespace: str, name: str, visibility: Visibility) -> bool:
         """Whether a user may see a dataset: at least one job that accessed it has to be visible."""
         return any(map(visibility.sees, self._jobs.get((namespace, name), ())))
 
     def names(self, visibility: Visibility) -> dict[DatasetName, str]:
-        """Give the datasets that a user may see, each with the shortest end that names it alone."""
-        seen = (one for one, jobs in self._jobs.items() if any(map(visibility.sees, jobs)))
-        return short_names(DatasetName(*one) for one in seen)
+        """Give the datasets that a user may see, each with the shortest end that names it alone.
+
+        Only datasets that the user may see make an end longer: else it told that there are others.
+        """
+        seen = frozenset(
+            (dag_id, job)
+            for dag_id, job in self._all_jobs
+            if visibility.sees({"dag_id": dag_id, "job": job})
+        )
+
+        def shorten() -> dict[DatasetName, str]:
+            return short_names(
+                DatasetName(*one)
+                for one, of_dataset in self._jobs.items()
+                if any((job["dag_id"], job["job"]) in seen for job in of_dataset)
+            )
+
+        names: dict[DatasetName, str] = self._names.answer(seen, shorten)
+        return names
 
     def dag_of(self, dataset: DatasetName, job: str | None) -> str | None:
         """Give the DAG of a job that accessed a dataset; None for a job of another producer."""
@@ -138,6 +163,9 @@ class Catalog:
         }
 
 
+_MOST_NAMES = 10
+"""The most groups of users, each of which sees the same, whose names of datasets are kept."""
+
 Sorting = Literal["trouble", "name", "written"]
 """An order of the list of datasets."""
 
@@ -152,6 +180,17 @@ def catalog_of(history: OpenedHistory) -> Catalog:
     with within(history.bound):
         catalog: Catalog = cache_of(history).answer("catalog", lambda: Catalog(history))
     return catalog
+
+
+def _named(dataset: Mapping[str, Any] | None, names: Mapping[DatasetName, str]) -> Any:
+    """Add its ``short`` name to a dataset, which has a ``namespace`` and a ``name``; keep None.
+
+    :param names: as :meth:`Catalog.names` gives them
+    """
+    if dataset is None:
+        return None
+    key = DatasetName(dataset["namespace"], dataset["name"])
+    return {**key._asdict(), "short": names.get(key, key.name)}
 
 
 # The partitions of a dataset and the state of each, in few bytes: there may be 50,000.
@@ -180,16 +219,16 @@ def partition_states(
 
     :param is_quick: whether to leave out the search for stale and due partitions, which may take
         seconds
-    :return: a dict with four keys. ``runs``: a list of the runs that wrote partitions last, as far
-        as the user may see them. ``causes``: the causes of stale partitions, by name (see
-        :func:`_stale_causes`). ``partitions``: a dict of four columns of equal length, with an item
-        for each partition: ``names``; ``states``, a text of one letter for each (see
-        :class:`_PartitionState`); ``written``, the times of the last writes in seconds since the
-        epoch, None if no write is known; and ``runs``, the indexes of the runs of these writes in
-        the list ``runs``, None for a run that is not in this list or not known. ``unjudged``:
-        sentences on what is not known about partitions that may be missing, if the user may see all
-        jobs that accessed the dataset; and on datasets that the user may see, whose changes do not
-        make partitions stale, because they are not known
+    :return: a dict with five keys. ``short``: the short name of the dataset. ``runs``: a list of
+        the runs that wrote partitions last, as far as the user may see them. ``causes``: the causes
+        of stale partitions, by name (see :func:`_stale_causes`). ``partitions``: a dict of four
+        columns of equal length, with an item for each partition: ``names``; ``states``, a text of
+        one letter for each (see :class:`_PartitionState`); ``written``, the times of the last
+        writes in seconds since the epoch, None if no write is known; and ``runs``, the indexes of
+        the runs of these writes in the list ``runs``, None for a run that is not in this list or
+        not known. ``unjudged``: sentences on what is not known about partitions that may be
+        missing, if the user may see all jobs that accessed the dataset; and on datasets that the
+        user may see, whose changes do not make partitions stale, because they are not known
     """
     named = dataset._asdict()
     shown = permissions.named_partitions(dataset, history, visibility)
@@ -213,10 +252,12 @@ def partition_states(
     there = _written_states(written, known, causes, "c" if is_quick else "f")
     rows = [*(row for row in there if shown.has(row.cell)), *_unwritten_states(read, due, written)]
     visible = permissions.visible_runs(known, visibility)
+    names = catalog_of(history).names(visibility)
     return {
+        "short": names.get(dataset, dataset.name),
         "partitions": _in_lists(sorted(rows, key=lambda row: row.name), visible),
         "runs": list(visible.values()),
-        "causes": _stale_causes(causes.values(), visibility, history),
+        "causes": _stale_causes(causes.values(), visibility, history, names),
         "unjudged": [
             *(one["text"] for one in unjudged if not one["job"] or visibility.sees(one)),
             *([] if is_quick else _not_seen_by_stale(dataset, history, visibility)),
@@ -311,7 +352,10 @@ def _in_lists(rows: list[_PartitionState], visible: dict[str, dict[str, Any]]) -
 
 
 def _stale_causes(
-    stale: Iterable[dict[str, Any]], visibility: Visibility, history: OpenedHistory
+    stale: Iterable[dict[str, Any]],
+    visibility: Visibility,
+    history: OpenedHistory,
+    names: Mapping[DatasetName, str],
 ) -> dict[str, Any]:
     """Give the cause of each stale partition, by name, if the user may see the cause's run.
 
@@ -324,7 +368,8 @@ def _stale_causes(
     seen = permissions.visible_runs(known, visibility)
     return {
         partition_of(one["partition"]): {
-            **{key: cause.get(key) for key in ("dataset", "at", "how")},
+            "dataset": _named(cause.get("dataset"), names),
+            **{key: cause.get(key) for key in ("at", "how")},
             "partition": partition_of(cause.get("partition")),
             "run": run,
         }
@@ -389,6 +434,9 @@ def partition_graph(
     is_named = permissions.naming(known, seen, history)
     up = [hop for hop in up if hop["depth"] or shown.has(cell_of(hop["partition"]))]
     upstream, downstream = _upstream(up, known, seen, is_named), _downstream(down, seen)
+    names = catalog_of(history).names(visibility)
+    for hop in (*upstream["hops"], *downstream["hops"]):
+        hop["dataset"] = _named(hop["dataset"], names)
     return {
         "upstream": upstream,
         "downstream": downstream,
@@ -572,6 +620,7 @@ def _shown_plan(
 
 
 _KEYS_OF_RUN = (
+    "namespace",
     "dag_id",
     "task_id",
     "dag_run_id",
@@ -643,8 +692,10 @@ def run_changes(
     found = [change for task in tasks for change in history.drift(task)]
     known = permissions.runs_by_id({permissions.run_id_of(one) for one in found}, history)
     seen = permissions.visible_runs(known, visibility)
+    names = catalog_of(history).names(visibility)
     changes = [
-        {"run": run} | {key: one[key] for key in ("kind", "dataset", "column", "message")}
+        {"run": run, "dataset": _named(one["dataset"], names)}
+        | {key: one[key] for key in ("kind", "column", "message")}
         for one in found
         if (run := seen.get(permissions.run_id_of(one)))
     ]

@@ -77,7 +77,8 @@ class Visibility:
 
 
 _RUNS = """
-SELECT run_id, job, dag_id, task_id, dag_run_id, map_index, logical_date, ended, state, check_status
+SELECT run_id, namespace, job, dag_id, task_id, dag_run_id, map_index, logical_date, ended, state,
+    check_status
 FROM runs WHERE list_contains($ids, run_id)
 """
 

@@ -1,10 +1,11 @@
-// All of the page: find a dataset, its partitions, and one of them.
+// All of the page: the health of all datasets; find a dataset, its partitions, and one of them.
 
 import type { Api, State } from "./api";
 import { useAnswer, usePolled, useSettled } from "./asked";
+import { HealthView } from "./HealthView";
 import { DatasetView } from "./DatasetView";
 import { Finder } from "./Finder";
-import { usePlace } from "./place";
+import { hrefOf, usePlace } from "./place";
 import { counted, timeOf } from "./names";
 import { useEffect, useState } from "react";
 
@@ -12,11 +13,12 @@ const AGAIN = 10_000; // milliseconds
 
 export function App({ api }: { api: Api }) {
   const [place, go] = usePlace();
-  const [text, setText] = useState("");
-  const typed = useSettled(text, 150);
+  const typed = useSettled(place.q, 150);
   const state = usePolled(api.state, AGAIN).value;
   const [version, setVersion] = useState(0); // how often the history has changed while the page is open
-  const found = useAnswer((signal) => api.datasets(typed, signal), [typed, version], true);
+  const [judged, setJudged] = useState(""); // changes when more of the troubles is known
+  const found = useAnswer((signal) => api.datasets(typed, place.sort || "trouble", signal),
+    [typed, place.sort, version, judged], true);
   useEffect(() => {
     const isNewer = state?.built_at && found.value && state.built_at !== found.value.built_at;
     if (isNewer) setVersion((before) => before + 1);
@@ -27,6 +29,13 @@ export function App({ api }: { api: Api }) {
     <>
       <header className="top">
         <h1>Spark lineage</h1>
+        {place.name && (
+          <a href={hrefOf({ q: place.q, sort: place.sort })} onClick={(event) => {
+            if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+            event.preventDefault();
+            go({ namespace: "", name: "" });
+          }}>All datasets</a>
+        )}
         {found.value?.built_at && <span className="facts">as of {timeOf(found.value.built_at)}</span>}
         {behind && <span className="facts" role="status">{behind}</span>}
       </header>
@@ -34,13 +43,13 @@ export function App({ api }: { api: Api }) {
         <Unavailable {...why} />
       ) : (
         <div className="columns">
-          <Finder text={text} setText={setText} found={found} chosen={place}
-            choose={({ namespace, name }) => go({ namespace, name, partition: "", column: "" })} />
+          <Finder text={place.q} setText={(q) => go({ q }, true)} sort={place.sort} setSort={(sort) => go({ sort })}
+            found={found} chosen={place} choose={({ namespace, name }) => go({ namespace, name })} />
           {place.name ? (
             <DatasetView key={JSON.stringify([place.namespace, place.name])} api={api} place={place} go={go}
               version={version} />
-          ) : (
-            <p className="sentence">Choose a dataset to see its partitions.</p>
+          ) : found.value && ( // there is a history to ask
+            <HealthView api={api} place={place} go={go} version={version} onJudged={setJudged} />
           )}
         </div>
       )}

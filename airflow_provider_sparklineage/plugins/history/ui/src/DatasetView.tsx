@@ -1,8 +1,8 @@
 // The partitions of a dataset: as a calendar, as a list, and one of them.
 
-import { useMemo, useState } from "react";
+import { useMemo } from "react";
 
-import type { Api, Place } from "./api";
+import type { Api } from "./api";
 import { useAnswer, useLasting } from "./asked";
 import { calendarOf, labelOf } from "./calendar";
 import { CalendarGrid } from "./CalendarGrid";
@@ -10,12 +10,13 @@ import { ChangesView } from "./ChangesView";
 import { List } from "./List";
 import { counted, lastOf, shown, timeOfSeconds } from "./names";
 import { PartitionView } from "./PartitionView";
+import type { Address, Go } from "./place";
 import { Mark, STATES, stateOf } from "./states";
 
 interface Props {
   api: Api;
-  place: Place;
-  go: (change: Partial<Place>) => void;
+  place: Address;
+  go: Go;
   version: number; // changes when the history has changed
 }
 
@@ -29,9 +30,9 @@ export function DatasetView({ api, place, go, version }: Props) {
   const { problem } = all;
   const isAsked = all.isAsked && !all.value;
   const value = all.value ?? quick.value;
-  const [states, setStates] = useState<ReadonlySet<string>>(new Set());
-  const [text, setText] = useState("");
-  const [step, setStep] = useState<number | null>(null);
+  const { find: text } = place;
+  const states: ReadonlySet<string> = useMemo(() => new Set(place.states), [place.states]);
+  const step = place.on ? Number(place.on) : null;
   const names = value?.partitions.names ?? [];
   const letters = value?.partitions.states ?? "";
   const calendar = useMemo(() => calendarOf(names), [value]);
@@ -51,17 +52,17 @@ export function DatasetView({ api, place, go, version }: Props) {
   const toggle = (letter: string) => {
     const next = new Set(states);
     if (!next.delete(letter)) next.add(letter);
-    setStates(next);
+    go({ states: [...next].join("") });
   };
   const chooseStep = (chosen: number) => {
     const on = calendar?.steps.get(chosen) ?? [];
-    setStep(on.length > 1 && chosen !== step ? chosen : null);
-    if (on.length === 1) go({ partition: names[on[0] as number] ?? "", column: "" });
+    if (on.length === 1) go({ partition: names[on[0] as number] ?? "", column: "", on: "" });
+    else go({ on: on.length > 1 && chosen !== step ? String(chosen) : "" });
   };
   return (
     <article className="dataset">
       <h2>
-        <bdi>{lastOf(place.name)}</bdi>
+        <bdi>{value.short ? shown(value.short) : lastOf(place.name)}</bdi>
         <bdi className="facts">{shown(`${place.namespace} ${place.name}`)}</bdi>
       </h2>
       {!isWhole && (
@@ -81,13 +82,13 @@ export function DatasetView({ api, place, go, version }: Props) {
             )}
             <div className="names">
               <input type="search" aria-label="Find a partition" placeholder="Find a partition" value={text}
-                onChange={(event) => setText(event.target.value)} />
+                onChange={(event) => go({ find: event.target.value }, true)} />
               <p className="facts" role="status">
                 {counted(listed.length, "partition")}
                 {step !== null && calendar && (
                   <>
                     {" "}on {labelOf(calendar.unit, step)}{" "}
-                    <button type="button" onClick={() => setStep(null)}>Show all</button>
+                    <button type="button" onClick={() => go({ on: "" })}>Show all</button>
                   </>
                 )}
               </p>

@@ -1,25 +1,36 @@
 // The search for datasets, and what it finds.
 
-import type { Dataset, Datasets } from "./api";
+import type { Counts, Dataset, Datasets } from "./api";
 import type { Answer } from "./asked";
 import { List } from "./List";
-import { counted, lastOf, shown, timeOf } from "./names";
+import { counted, nameOf, shown, timeOf } from "./names";
+import { Mark, STATES } from "./states";
 
 interface Props {
   text: string;
   setText: (text: string) => void;
+  sort: string;
+  setSort: (sort: string) => void;
   found: Answer<Datasets>;
   chosen: Dataset;
   choose: (dataset: Dataset) => void;
 }
 
-export function Finder({ text, setText, found, chosen, choose }: Props) {
+export function Finder({ text, setText, sort, setSort, found, chosen, choose }: Props) {
   const datasets = found.value?.datasets ?? [];
   const at = datasets.findIndex((d) => d.namespace === chosen.namespace && d.name === chosen.name);
   return (
     <search className="finder">
       <input type="search" aria-label="Find a dataset" placeholder="Find a dataset" value={text}
         onChange={(event) => setText(event.target.value)} />
+      <label className="facts">
+        Sorted by{" "}
+        <select value={sort} onChange={(event) => setSort(event.target.value)}>
+          <option value="">trouble</option>
+          <option value="name">name</option>
+          <option value="written">last write</option>
+        </select>
+      </label>
       <p className="facts" role="status">{sentenceOf(found)}</p>
       {datasets.length > 0 && (
         <List label="Datasets" count={datasets.length} chosen={at} height={52}
@@ -28,8 +39,9 @@ export function Finder({ text, setText, found, chosen, choose }: Props) {
             const d = datasets[n];
             return d && (
               <>
-                <bdi className="name" title={shown(`${d.namespace} ${d.name}`)}>{lastOf(d.name)}</bdi>
+                <bdi className="name" title={shown(`${d.namespace} ${d.name}`)}>{nameOf(d)}</bdi>
                 <span className="facts">
+                  <Troubles counts={d.troubles} />
                   {[d.partitions ? counted(d.partitions, "partition") : "", d.last_written ? timeOf(d.last_written) : "read only"]
                     .filter(Boolean).join(" · ")}
                 </span>
@@ -39,6 +51,16 @@ export function Finder({ text, setText, found, chosen, choose }: Props) {
       )}
     </search>
   );
+}
+
+// The states of which there are partitions that need a person, each with its mark.
+export function Troubles({ counts, isNamed = false }: { counts: Counts; isNamed?: boolean }) {
+  return STATES.filter(({ letter }) => counts[letter]).map(({ letter, name }) => (
+    <span key={letter} className="trouble" title={counted(counts[letter] ?? 0, `${name} partition`)}>
+      <Mark letter={letter} /> {(counts[letter] ?? 0).toLocaleString("en")}
+      <span className={isNamed ? "" : "unseen"}> {name}</span>{" "}
+    </span>
+  ));
 }
 
 function sentenceOf({ value, problem, isAsked }: Answer<Datasets>): string {

@@ -7,7 +7,7 @@ import type { Graph, Place } from "./api";
 import { drawnOf, type Box, type Job, type Part, placesOf, SIZE } from "./graph";
 import { howOf } from "./HopTable";
 import { List } from "./List";
-import { counted, lastOf, shown } from "./names";
+import { counted, nameOf, shown } from "./names";
 import { RunLink } from "./RunLink";
 
 // More boxes than these are no picture any more.
@@ -52,7 +52,7 @@ function laidOut(drawn: ReturnType<typeof drawnOf>): Layout {
   const places = placesOf(drawn);
   const nodes = [...drawn.boxes.values()].map((box): Drawn => ({
     id: box.id, type: box.kind, data: { box }, position: places.get(box.id) ?? { x: 0, y: 0 }, ...SIZE[box.kind],
-    ariaLabel: box.kind === "job" ? `Task ${shown(box.title)}` : `Dataset ${lastOf(box.name)}, ${partsOf(box)}`,
+    ariaLabel: box.kind === "job" ? `Task ${shown(box.title)}` : `Dataset ${nameOf(box)}, ${partsOf(box)}`,
   }));
   const edges = [...drawn.lines.values()].map((line): Edge => ({ ...line, focusable: false }));
   const bottom = Math.max(0, ...nodes.map((node) => node.position.y + (node.height ?? 0)));
@@ -75,7 +75,7 @@ function PartBox({ data }: NodeProps<Drawn>) {
   return (
     <div className={box.isChosen ? "box part chosen" : "box part"}>
       <Handle type="target" position={Position.Left} isConnectable={false} />
-      <bdi className="name">{lastOf(box.name)}</bdi>
+      <bdi className="name" title={shown(`${box.namespace} ${box.name}`)}>{nameOf(box)}</bdi>
       <bdi className="value">{partsOf(box)}</bdi>
       <span className="facts">
         {isHidden ? "by a run that you may not see" : columns.length > 3 ? counted(columns.length, "column") : columns.map(shown).join(", ")}

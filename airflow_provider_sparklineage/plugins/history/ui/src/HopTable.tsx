@@ -4,7 +4,7 @@ import { useVirtualizer } from "@tanstack/react-virtual";
 import { useRef } from "react";
 
 import type { Graph, Hop, Place } from "./api";
-import { lastOf, shown } from "./names";
+import { nameOf, shown } from "./names";
 import { RunLink } from "./RunLink";
 
 const HEIGHT = 30;
@@ -27,7 +27,7 @@ export function HopTable({ graph, go }: { graph: Graph; go: (change: Partial<Pla
           return (
             <div key={index} role="row" aria-rowindex={index + 2} className="hop" style={{ height: HEIGHT, transform: `translateY(${start}px)` }}>
               <span role="cell">{sign > 0 ? `+${sign}` : sign}</span>
-              <span role="cell" title={shown(`${hop.dataset.namespace} ${hop.dataset.name}`)}><bdi>{lastOf(hop.dataset.name)}</bdi></span>
+              <span role="cell" title={shown(`${hop.dataset.namespace} ${hop.dataset.name}`)}><bdi>{nameOf(hop.dataset)}</bdi></span>
               <span role="cell">
                 <button type="button" className="link" onClick={() => go({ ...hop.dataset, partition: hop.partition, column: "" })}>
                   <bdi>{shown(hop.partition) || "all of it"}</bdi>

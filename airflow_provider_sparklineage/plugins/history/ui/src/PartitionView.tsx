@@ -1,20 +1,19 @@
 // One partition: its state and why, where it comes from and what was made of it, what to run again.
 
-import { useState } from "react";
-
-import type { Api, Cause, Place } from "./api";
+import type { Api, Cause } from "./api";
 import { useAnswer } from "./asked";
 import { GraphView } from "./GraphView";
 import { HopTable } from "./HopTable";
-import { lastOf, shown, timeOf } from "./names";
+import { nameOf, shown, timeOf } from "./names";
+import type { Address, Go } from "./place";
 import { PlanView } from "./PlanView";
 import { RunLink } from "./RunLink";
 import { Mark, stateOf } from "./states";
 
 interface Props {
   api: Api;
-  place: Place;
-  go: (change: Partial<Place>) => void;
+  place: Address;
+  go: Go;
   version: number; // changes when the history has changed
   letter: string; // its state; empty if it is not known
   cause: Cause | null;
@@ -24,8 +23,8 @@ const VIEWS = ["Graph", "Table", "Run again"] as const;
 const DEPTHS = [1, 2, 3, 5, 10, 50];
 
 export function PartitionView({ api, place, go, version, letter, cause }: Props) {
-  const [view, setView] = useState<(typeof VIEWS)[number]>("Graph");
-  const [depth, setDepth] = useState(3);
+  const view = VIEWS.find((one) => one === place.view) ?? "Graph";
+  const depth = DEPTHS.find((one) => String(one) === place.depth) ?? 3;
   const ask = (signal: AbortSignal) => api.graph(place, depth, signal);
   const { value, problem } = useAnswer(ask, [place.column, depth, version], true);
   return (
@@ -37,14 +36,14 @@ export function PartitionView({ api, place, go, version, letter, cause }: Props)
       {letter && <p className="facts">{stateOf(letter).sentence}</p>}
       {cause && (
         <p>
-          <bdi>{cause.dataset ? lastOf(cause.dataset.name) : ""} {shown(cause.partition)}</bdi> was written again
+          <bdi>{cause.dataset ? nameOf(cause.dataset) : ""} {shown(cause.partition)}</bdi> was written again
           at {timeOf(cause.at)} by <RunLink run={cause.run} />.
         </p>
       )}
       <div className="tools">
         <div role="group" aria-label="View" className="views">
           {VIEWS.map((one) => (
-            <button key={one} type="button" aria-pressed={one === view} onClick={() => setView(one)}>{one}</button>
+            <button key={one} type="button" aria-pressed={one === view} onClick={() => go({ view: one })}>{one}</button>
           ))}
         </div>
         <label>
@@ -58,7 +57,7 @@ export function PartitionView({ api, place, go, version, letter, cause }: Props)
         </label>
         <label>
           Steps{" "}
-          <select value={depth} onChange={(event) => setDepth(Number(event.target.value))}>
+          <select value={depth} onChange={(event) => go({ depth: event.target.value })}>
             {DEPTHS.map((n) => <option key={n} value={n}>{n}</option>)}
           </select>
         </label>

@@ -1,4 +1,5 @@
-// What to run again: step by step, in the order in which data flows, cleared after confirmation.
+// What to run again, of a partition or of all datasets: step by step, in the order in which data
+// flows, cleared after confirmation.
 
 import { useRef, useState } from "react";
 
@@ -22,6 +23,20 @@ export function PlanView({ api, place }: { api: Api; place: Place }) {
   );
 }
 
+export function PlanOfAll({ api, version }: { api: Api; version: unknown }) {
+  const { value, problem } = useAnswer((signal) => api.planOfAll(signal), [version], true);
+  if (problem) return <p className="sentence" role="status">{problem}</p>;
+  if (!value) return <p className="sentence" role="status">Looking for what has to run again …</p>;
+  return (
+    <>
+      <Steps title="To run again, so that nothing is stale and nothing due is unwritten" plan={value} />
+      <p className="facts">
+        Not in it: mismatched partitions, which the same run would make again, and missing ones, which were removed. Open the dataset to see why.
+      </p>
+    </>
+  );
+}
+
 function Steps({ title, plan }: { title: string; plan: Plan }) {
   const waves = Map.groupBy(plan.steps, ({ wave }) => wave);
   return (
@@ -37,9 +52,15 @@ function Steps({ title, plan }: { title: string; plan: Plan }) {
       {plan.by_hand.length > 0 && (
         <>
           <h5>Not run by Airflow: run again by hand</h5>
-          <ul>{plan.by_hand.slice(0, 100).map((step) => <li key={step.run.run_id}><RunLink run={step.run} /></li>)}</ul>
+          <ul>
+            {plan.by_hand.slice(0, SHOWN).map((step) => (
+              <li key={step.run.run_id}><RunLink run={step.run} /> <bdi className="facts">{shown(step.reasons[0] ?? "")}</bdi></li>
+            ))}
+          </ul>
+          {plan.by_hand.length > SHOWN && <p className="facts">and {counted(plan.by_hand.length - SHOWN, "other run")}</p>}
         </>
       )}
+      {Boolean(plan.more) && <p className="facts">and {counted(plan.more ?? 0, "later task instance")}: run these first</p>}
       <Hidden count={plan.hidden} />
       {plan.left_out > 0 && (
         <p className="facts" role="status">Not judged: there was no time to look in {counted(plan.left_out, "dataset")} for partitions that were never written. The command “airflow sparklineage impact --plan” takes more time.</p>

@@ -5,6 +5,11 @@ export interface Dataset {
   name: string;
 }
 
+// A dataset in an answer.
+export interface Named extends Dataset {
+  short?: string; // the shortest end of its name that no other dataset has
+}
+
 // How many partitions need a person, by the letter of their state.
 export type Counts = Record<string, number>;
 
@@ -48,6 +53,7 @@ export interface State {
 
 export interface Run {
   run_id: string;
+  namespace: string | null; // of the job: each Airflow has its own
   job: string | null;
   dag_id: string | null;
   task_id: string | null;
@@ -59,7 +65,7 @@ export interface Run {
 }
 
 export interface Cause {
-  dataset: Dataset | null;
+  dataset: Named | null;
   partition: string;
   at: string | null;
   how: string | null;
@@ -67,6 +73,7 @@ export interface Cause {
 }
 
 export interface Partitions {
+  short: string; // of the dataset's name
   partitions: {
     names: string[];
     states: string; // a letter for each
@@ -80,7 +87,7 @@ export interface Partitions {
 
 export interface Hop {
   depth: number;
-  dataset: Dataset;
+  dataset: Named;
   partition: string;
   column: string | null;
   transformations: { type?: string; subtype?: string; masking?: boolean; description?: string }[];
@@ -118,6 +125,7 @@ export interface Plan {
   by_hand: Step[];
   hidden: number;
   left_out: number; // of so many datasets, there was no time to look for what was never written
+  more?: number; // steps that are left out
 }
 
 export interface Change {

@@ -10,6 +10,7 @@ export interface Part {
   id: string;
   namespace: string;
   name: string;
+  short?: string; // as in a dataset of an answer
   hops: Hop[];
   isChosen: boolean;
 }
@@ -43,12 +44,14 @@ export function drawnOf(graph: Graph, place: Place): Drawn {
   graph.upstream.hops.forEach((hop) => {
     const made = hop.depth === 0 ? center : part(drawn, idOf("up", hop), hop.dataset);
     made.hops.push(hop);
+    made.short ??= hop.dataset.short;
     if (hop.run) line(drawn, job(drawn, "up", hop.run).id, made.id);
     readersOf(hop, runs).forEach((run) => line(drawn, made.id, job(drawn, "up", run).id));
   });
   graph.downstream.hops.forEach((hop) => {
     const made = part(drawn, idOf("down", hop), hop.dataset);
     made.hops.push(hop);
+    made.short ??= hop.dataset.short;
     if (!hop.run) return;
     const by = job(drawn, "down", hop.run);
     line(drawn, by.id, made.id);
@@ -59,7 +62,7 @@ export function drawnOf(graph: Graph, place: Place): Drawn {
 }
 
 const idOf = (side: string, { dataset, run, is_hidden }: Hop): string =>
-  JSON.stringify([side, dataset.namespace, dataset.name, run?.job ?? is_hidden]);
+  JSON.stringify([side, dataset.namespace, dataset.name, run?.namespace, run?.job ?? is_hidden]);
 
 const readersOf = ({ via }: Hop, runs: Map<string, Run>): Run[] => via.flatMap((id) => runs.get(id) ?? []);
 
@@ -71,7 +74,7 @@ function part(drawn: Drawn, id: string, { namespace, name }: { namespace: string
 
 function job(drawn: Drawn, side: string, run: Run): Job {
   const title = run.job ?? run.run_id;
-  const id = JSON.stringify([side, "job", title]);
+  const id = JSON.stringify([side, "job", run.namespace, title]);
   const made = (drawn.boxes.get(id) as Job | undefined) ?? { kind: "job", id, title, runs: new Map() };
   made.runs.set(run.run_id, run);
   drawn.boxes.set(id, made);

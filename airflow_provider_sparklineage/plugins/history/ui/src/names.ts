@@ -10,6 +10,9 @@ export const shown = (text: string): string =>
 
 export const lastOf = (name: string): string => shown(name.split("/").filter(Boolean).at(-1) ?? name);
 
+// The name of a dataset in an answer.
+export const nameOf = ({ short, name }: { short?: string; name: string }): string => (short ? shown(short) : lastOf(name));
+
 export const counted = (count: number, noun: string): string =>
   `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
 
