@@ -52,6 +52,12 @@ _MAX_OF_COLUMNS = 500
 _MAX_EXPRESSION = 120
 _MAX_DATASETS = 6
 _MAX_SOURCES = 4
+_UNMATCHED = {
+    "": "nothing was compared",
+    "undeclared": "none, as no partitions were expected",
+    "unobserved": "not known, as not all accesses were seen",
+}
+"""Why there is no mismatch, by the status of a partition check that is not ``matched``."""
 _INCOMPLETE = frozenset(str(code) for code in DegradationCode if code.needs_attention)
 
 
@@ -94,19 +100,41 @@ class Descriptions:
                 *((Side.WRITE, "wrote", False), (Side.WRITE, "removed from", True)),
                 (Side.READ, "read", False),
             )
-            if (
-                parts := [
-                    self._with_part(side, name)
-                    for name in self._known[side]
-                    if (self._accessed(side, name) == "removed") is is_removal
-                ]
-            )
+            if (parts := self._parts(side, is_removal=is_removal))
         ] or ["no read or write was seen"]
         phrases += [f"{key}: {some(parts, _MAX_DATASETS)}" for key, parts in self._mismatches()]
         if any(entry.code in _INCOMPLETE for entry in self._event.capture.degradations or ()):
             phrases.append("there may be more (sparkLineage_capture has the reason)")
         text = f"{self._when}: {'; '.join(phrases)}. {self._every_column()}"
         return truncated(text.rstrip(), MAX_OF_RUN)
+
+    def of_log(self) -> list[str]:
+        """Give the lines of a task's log: the data that was read and written, and the mismatches.
+
+        E.g. ``read: orders dt=2024-05-06``, ``wrote: revenue dt=2024-05-06``, ``mismatched: none``.
+        """
+        removed = self._parts(Side.WRITE, is_removal=True)
+        wrote = self._parts(Side.WRITE, is_removal=False)
+        wrote += [f"{one} (removed)" for one in removed]
+        mismatches = [f"{key} {some(parts, _MAX_DATASETS)}" for key, parts in self._mismatches()]
+        unmatched = _UNMATCHED.get(self._event.check.status or "", "none")
+        lines = {
+            "read": some(self._parts(Side.READ, is_removal=False), _MAX_DATASETS) or "nothing seen",
+            "wrote": some(wrote, _MAX_DATASETS) or "nothing seen",
+            "mismatched": "; ".join(mismatches) or unmatched,
+        }
+        return [truncated(f"{key}: {text}", MAX_OF_DATASET) for key, text in lines.items()]
+
+    def _parts(self, side: Side, *, is_removal: bool) -> list[str]:
+        """List the datasets that were accessed, each with the part of it.
+
+        :param is_removal: whether to list those of which the run only removed something
+        """
+        return [
+            self._with_part(side, name)
+            for name in self._known[side]
+            if (self._accessed(side, name) == "removed") is is_removal
+        ]
 
     def _mismatches(self) -> Iterator[tuple[str, list[str]]]:
         for key in ("unexpected", "missing"):

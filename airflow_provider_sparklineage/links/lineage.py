@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from functools import cache
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 from airflow.sdk import BaseOperatorLink
 from msgspec.json import decode, encode
@@ -130,6 +131,27 @@ def columns_page(operator: Any, output: str | None = None) -> str:
     except Exception:
         log.debug("The page of the output's columns is not known.", exc_info=True)
         return ""
+
+
+def tab_page(ti: Any) -> str:
+    """Give the URL of the tab "Spark lineage" of a task's try in Airflow; empty if it is not known.
+
+    :param ti: the task instance, which has the URL of its log
+    """
+    page, _, query = str(getattr(ti, "log_url", "") or "").partition("?")
+    return f"{page}/plugin/spark-lineage{'?' if query else ''}{query}" if page else ""
+
+
+def dataset_page(ti: Any, dataset: DatasetName, states: str = "") -> str:
+    """Give the URL of a dataset's partitions on the page "Spark lineage" of this Airflow.
+
+    :param ti: a task instance, which has the URL of its log
+    :param states: the letters of the states to which the page limits the partitions
+    :return: empty if Airflow's own URL is not known
+    """
+    airflow, _, path = str(getattr(ti, "log_url", "") or "").rpartition("/dags/")
+    query = urlencode({**dataset._asdict(), **({"states": states} if states else {})})
+    return f"{airflow}/plugin/spark-lineage-history?{query}" if path else ""
 
 
 def _settings(operator: Any) -> Settings | None:

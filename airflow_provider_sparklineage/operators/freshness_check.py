@@ -12,6 +12,7 @@ from airflow.providers.common.compat.sdk import (
 )
 
 from airflow_provider_sparklineage.lineage.partitions.comparison import PartitionStatus
+from airflow_provider_sparklineage.links.lineage import dataset_page
 from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.exceptions import DeclarationError
 from airflow_provider_sparklineage.model.texts import some
@@ -79,7 +80,7 @@ class SparkLineageFreshnessCheck(BaseOperator):
         self.on_finding = on_finding
         self.store = store
 
-    def execute(self, context: Context) -> None:  # noqa: ARG002  # Airflow gives it
+    def execute(self, context: Context) -> None:
         """
         Ask the history whether the partitions are up to date.
 
@@ -101,11 +102,14 @@ class SparkLineageFreshnessCheck(BaseOperator):
         bound = Bound.of(SECONDS, _FIX)
         with History(Store.open(self.store or history_url())) as history, within(bound):
             self.log.info("The history was built at %s.", history.manifest.built_at)
-            outdated = findings(history, dataset_of(history, self.dataset), wanted)
+            dataset = dataset_of(history, self.dataset)
+            outdated = findings(history, dataset, wanted)
         if not outdated:
             self.log.info("%s is up to date.", self.dataset)
             return
         message = f"{self.dataset} is not up to date: {some(outdated, _MAX_SHOWN)}."
+        if page := dataset_page(context.get("ti"), dataset, "sn"):
+            message += f" See {page}"
         raise (AirflowSkipException if self.on_finding == "skip" else AirflowException)(message)
 
 

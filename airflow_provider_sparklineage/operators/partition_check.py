@@ -19,6 +19,7 @@ from airflow_provider_sparklineage.lineage.partitions.comparison import (
     Reconciliation,
 )
 from airflow_provider_sparklineage.lineage.partitions.selection import wanted
+from airflow_provider_sparklineage.links.lineage import tab_page
 from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.exceptions import DeclarationError
 from airflow_provider_sparklineage.model.globs import compiled
@@ -62,11 +63,13 @@ class PartitionCheck:
     :param is_exact: whether Spark was observed to access these partitions, and the expectation is
         from a declaration or a path; only then does a mismatch fail the task if
         ``on_partition_mismatch`` is ``fail``
+    :param page: URL of the task's tab in Airflow, which shows the same; empty if it is not known
     """
 
     side: Side
     dataset: LineageDataset
     is_exact: bool
+    page: str = ""
 
     @property
     def check(self) -> Reconciliation:
@@ -110,7 +113,7 @@ def follow_up(
     of, policy = operator.check_partitions_of, operator.on_partition_mismatch
     failing: list[AirflowFailException] = []
     try:
-        checked = checks(lineage, of)
+        checked = checks(lineage, of, tab_page(context.get("ti")))
         failing += failures(checked, policy)
         report(checked, policy, operator.on_partition_mismatch_callback)
         for glob in unmatched_globs(lineage, of):
@@ -127,11 +130,14 @@ def follow_up(
     return failing
 
 
-def checks(lineage: TaskLineage, of: str | Collection[str] | None = None) -> list[PartitionCheck]:
+def checks(
+    lineage: TaskLineage, of: str | Collection[str] | None = None, page: str = ""
+) -> list[PartitionCheck]:
     """List the checks of a task's datasets, one for each input and one for each output.
 
     :param of: the datasets to check: ``reads``, ``writes``, a glob of datasets, or several of
         these; None checks all datasets. ``["reads", "*/sales"]`` are the inputs that match the glob
+    :param page: URL of the task's tab in Airflow
     """
     sides, globs = _chosen(of)
     return [
@@ -143,6 +149,7 @@ def checks(lineage: TaskLineage, of: str | Collection[str] | None = None) -> lis
             and not _is_only_planned(dataset)
             and dataset.expected is not None
             and dataset.expected.kind is not Kind.INFERRED,
+            page=page,
         )
         for side, datasets in ((Side.READ, lineage.inputs), (Side.WRITE, lineage.outputs))
         for dataset in datasets
@@ -192,8 +199,13 @@ def failures(checked: Iterable[PartitionCheck], policy: str) -> list[AirflowFail
         "The job ran, and accessed other partitions than expected: "
         f"{' '.join(entry.message for entry in failing)} Nothing was rolled back; the task fails "
         "because of on_partition_mismatch='fail', and is not retried."
+        f"{_see(failing[0].page)}"
     )
     return [AirflowFailException(msg)]
+
+
+def _see(page: str) -> str:
+    return f" See {page}" if page else ""
 
 
 def report(
@@ -215,8 +227,9 @@ def report(
         return
     if policy != "fail" or not any(entry.is_exact for entry in mismatches):
         log.warning(
-            "The job accessed other partitions than expected: %s",
+            "The job accessed other partitions than expected: %s%s",
             " ".join(entry.message for entry in mismatches),
+            _see(mismatches[0].page),
         )
     if callback is not None:
         _call(callback, mismatches)

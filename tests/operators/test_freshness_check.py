@@ -6,6 +6,7 @@ import gzip
 import inspect
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from airflow.providers.common.compat.sdk import AirflowException, AirflowSkipException
@@ -53,7 +54,8 @@ def check(store):
         operator = SparkLineageFreshnessCheck(
             task_id="fresh", dataset=dataset, partitions=partitions or None, **arguments
         )
-        operator.execute({})
+        log_url = "http://airflow/dags/shop/runs/manual/tasks/fresh?try_number=1"
+        operator.execute({"ti": SimpleNamespace(log_url=log_url)})
 
     return check
 
@@ -66,6 +68,10 @@ def test_a_stale_partition_fails_with_the_cause(check):
     with pytest.raises(AirflowException, match="daily_delays is not up to date") as error:
         check("flight_date=2013-01-15")
     assert not isinstance(error.value, AirflowSkipException)
+    assert str(error.value).endswith(
+        " See http://airflow/plugin/spark-lineage-history"
+        "?namespace=file&name=%2Fflights%2Flake%2Fdaily_delays&states=sn"
+    )
     assert (
         "flight_date=2013-01-15 is stale, as /flights/lake/flights flight_date=2013-01-15 changed"
         in str(error.value)
@@ -133,7 +139,8 @@ def test_impossible_arguments_are_named(store, arguments, problem):
         task_id="fresh", dataset="daily_delays", store=store, **arguments
     )
     with pytest.raises(DeclarationError, match=problem):
-        operator.execute({})
+        log_url = "http://airflow/dags/shop/runs/manual/tasks/fresh?try_number=1"
+        operator.execute({"ti": SimpleNamespace(log_url=log_url)})
 
 
 def test_without_a_history_it_fails_with_the_command_that_builds_one(check, tmp_path):

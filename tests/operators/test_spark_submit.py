@@ -267,6 +267,24 @@ def test_the_log_has_how_long_the_task_waited_for_its_lineage(
     assert after > 0
 
 
+def test_the_log_leads_to_the_tab_and_names_what_was_read_and_written(
+    spark_submit, execute, context, caplog
+):
+    spark_submit.does("staging_chain")
+    page = "http://airflow:8080/dags/shop/runs/manual/tasks/revenue"
+    context["ti"].log_url = f"{page}?try_number=1"
+    context["task"] = task = operator()
+    caplog.set_level(logging.INFO)
+    execute(task)
+    messages = [record.getMessage() for record in caplog.records]
+    at = messages.index(f"Lineage: {page}/plugin/spark-lineage?try_number=1")
+    assert messages[at + 1 : at + 4] == [
+        "  read: customers (partitions not known), orders, rates",
+        "  wrote: revenue, enriched_orders (partitions not known)",
+        "  mismatched: nothing was compared",
+    ]
+
+
 def test_a_callback_that_renders_the_fields_again_leaves_the_lineage(
     spark_submit, execute, context
 ):

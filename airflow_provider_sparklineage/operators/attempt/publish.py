@@ -37,6 +37,7 @@ from airflow_provider_sparklineage.event.steps.size import ever_smaller
 from airflow_provider_sparklineage.history import incoming, merging_process
 from airflow_provider_sparklineage.hooks import sources
 from airflow_provider_sparklineage.lineage.declared_and_last_known import without_datasets
+from airflow_provider_sparklineage.links.lineage import tab_page
 from airflow_provider_sparklineage.model.allowance import Stage, garbage_collector_paused
 from airflow_provider_sparklineage.model.credentials import logger, scrub
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
@@ -140,6 +141,18 @@ def description_of_run(event: Event, how: Adaptation) -> str:
     :param how: the settings by which events are adapted to the backend
     """
     return Descriptions(event).of_run() if shows_descriptions(how) else ""
+
+
+def log_overview(event: Event, ti: Any) -> None:
+    """Log where Airflow shows the lineage of a try, and the data that the try read and wrote.
+
+    :param event: the event of the try, in the form for XCom and archive
+    :param ti: the task instance
+    """
+    lines = Descriptions(event).of_log()
+    log.info("Lineage: %s", tab_page(ti) or "in the task's tab Spark lineage")
+    for line in lines:
+        log.info("  %s", line)
 
 
 def documentation_of_job(operator: Any, own: str | None, run: str) -> str | None:

@@ -460,6 +460,8 @@ class Try:
 
             text = publish.description_of_run(events.adapted, self.adaptation)
             self.ended = replace(self.ended, description=text)
+            if not deadline.is_killed:
+                publish.log_overview(events.kept, ti)
         with suppress(Exception, AirflowTaskTimeout):
             from airflow_provider_sparklineage.operators.attempt import publish
 

@@ -196,6 +196,39 @@ def test_a_run_says_what_was_not_expected_and_what_is_missing():
     )
 
 
+def test_the_lines_of_a_log_name_what_was_read_written_and_mismatched():
+    assert Descriptions(WHOLE).of_log() == [
+        f"read: flights {DAY}, weather {DAY} … (2 partitions), ports",
+        f"wrote: daily_delays {DAY}, staging",
+        "mismatched: nothing was compared",
+    ]
+    nothing = {**event(), "outputs": []}
+    assert Descriptions(nothing).of_log()[:2] == ["read: nothing seen", "wrote: nothing seen"]
+
+
+@pytest.mark.parametrize(
+    ("status", "text"),
+    [
+        ("matched", "none"),
+        ("undeclared", "none, as no partitions were expected"),
+        ("unobserved", "not known, as not all accesses were seen"),
+    ],
+)
+def test_the_line_on_mismatches_says_why_there_is_none(status, text):
+    checked = event(writes=[entry("daily_delays", DAY)])
+    checked["run"]["facets"]["sparkLineage_partitionCheck"]["status"] = status
+    assert Descriptions(checked).of_log()[2] == f"mismatched: {text}"
+
+
+def test_the_line_on_mismatches_names_partitions():
+    other = {"summary": "flight_date=2013-01-07", "count": 1}
+    wrong = event(writes=[entry("daily_delays", DAY, missing=other, unexpected=other)])
+    assert Descriptions(wrong).of_log()[2] == (
+        "mismatched: unexpected daily_delays flight_date=2013-01-07; "
+        "missing daily_delays flight_date=2013-01-07"
+    )
+
+
 def test_a_run_of_which_nobody_saw_anything_claims_nothing():
     nothing = {**event(), "outputs": []}
     assert Descriptions(nothing).of_run() == "2026-11-23 03:14 UTC: no read or write was seen."
