@@ -139,8 +139,7 @@ def test_impossible_arguments_are_named(store, arguments, problem):
         task_id="fresh", dataset="daily_delays", store=store, **arguments
     )
     with pytest.raises(DeclarationError, match=problem):
-        log_url = "http://airflow/dags/shop/runs/manual/tasks/fresh?try_number=1"
-        operator.execute({"ti": SimpleNamespace(log_url=log_url)})
+        operator.execute({})
 
 
 def test_without_a_history_it_fails_with_the_command_that_builds_one(check, tmp_path):
