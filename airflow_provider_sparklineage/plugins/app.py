@@ -40,7 +40,7 @@ from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.exceptions import LimitError, SparkLineageError
 from airflow_provider_sparklineage.plugins import history as history_page
 from airflow_provider_sparklineage.plugins import page, task_lineage
-from airflow_provider_sparklineage.plugins.history import answers, health
+from airflow_provider_sparklineage.plugins.history import answers, columns, health
 from airflow_provider_sparklineage.plugins.history.opened import OpenedHistory
 from airflow_provider_sparklineage.plugins.history.permissions import Visibility
 from airflow_provider_sparklineage.settings.option_kinds import HistoryMerger, OtherProducers
@@ -92,6 +92,8 @@ def _page_router() -> APIRouter:
     api.get("/graph")(_graph)
     api.get("/plan")(_plan)
     api.get("/changes")(_changes)
+    api.get("/columns")(_columns)
+    api.get("/columns/graph")(_column_graph)
     api.get("/health")(_health)
     api.get("/health/plan")(_plan_of_all)
     router.include_router(api)
@@ -310,6 +312,14 @@ def _graph(wanted: Selected, user: User, history: RequestHistory) -> dict[str, A
 
 def _plan(wanted: Selected, user: User, history: RequestHistory) -> dict[str, Any]:
     return _answer_or_404(answers.rerun_plans, wanted, history, user)
+
+
+def _columns(user: User, history: RequestHistory, q: _Text = "") -> dict[str, Any]:
+    return columns.search(q, _available(history), user)
+
+
+def _column_graph(wanted: Selected, user: User, history: RequestHistory) -> dict[str, Any]:
+    return _answer_or_404(columns.column_graph, wanted, history, user)
 
 
 def _changes(wanted: Selected, user: User, history: RequestHistory) -> dict[str, Any]:

@@ -99,6 +99,10 @@ class Catalog:
         names: dict[DatasetName, str] = self._names.answer(seen, shorten)
         return names
 
+    def is_whole(self, dataset: DatasetName, visibility: Visibility) -> bool:
+        """Whether a user may see all jobs that accessed a dataset."""
+        return all(map(visibility.sees, self._jobs.get(dataset, ())))
+
     def dag_of(self, dataset: DatasetName, job: str | None) -> str | None:
         """Give the DAG of a job that accessed a dataset; None for a job of another producer."""
         return next(
@@ -182,7 +186,7 @@ def catalog_of(history: OpenedHistory) -> Catalog:
     return catalog
 
 
-def _named(dataset: Mapping[str, Any] | None, names: Mapping[DatasetName, str]) -> Any:
+def named(dataset: Mapping[str, Any] | None, names: Mapping[DatasetName, str]) -> Any:
     """Add its ``short`` name to a dataset, which has a ``namespace`` and a ``name``; keep None.
 
     :param names: as :meth:`Catalog.names` gives them
@@ -368,7 +372,7 @@ def _stale_causes(
     seen = permissions.visible_runs(known, visibility)
     return {
         partition_of(one["partition"]): {
-            "dataset": _named(cause.get("dataset"), names),
+            "dataset": named(cause.get("dataset"), names),
             **{key: cause.get(key) for key in ("at", "how")},
             "partition": partition_of(cause.get("partition")),
             "run": run,
@@ -436,7 +440,7 @@ def partition_graph(
     upstream, downstream = _upstream(up, known, seen, is_named), _downstream(down, seen)
     names = catalog_of(history).names(visibility)
     for hop in (*upstream["hops"], *downstream["hops"]):
-        hop["dataset"] = _named(hop["dataset"], names)
+        hop["dataset"] = named(hop["dataset"], names)
     return {
         "upstream": upstream,
         "downstream": downstream,
@@ -694,7 +698,7 @@ def run_changes(
     seen = permissions.visible_runs(known, visibility)
     names = catalog_of(history).names(visibility)
     changes = [
-        {"run": run, "dataset": _named(one["dataset"], names)}
+        {"run": run, "dataset": named(one["dataset"], names)}
         | {key: one[key] for key in ("kind", "column", "message")}
         for one in found
         if (run := seen.get(permissions.run_id_of(one)))

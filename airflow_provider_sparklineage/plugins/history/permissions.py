@@ -90,7 +90,12 @@ def runs_by_id(ids: Collection[str], history: OpenedHistory) -> dict[str, dict[s
     """
     wanted = sorted({*ids} - {""})
     rows = history.rows(_RUNS, {"ids": wanted}) if wanted else []
-    return {row["run_id"]: {key: _plain(value) for key, value in row.items()} for row in rows}
+    return {row["run_id"]: plain(row) for row in rows}
+
+
+def plain(run: Mapping[str, Any]) -> dict[str, Any]:
+    """Convert the columns of a run to JSON's types."""
+    return {key: _plain(value) for key, value in run.items()}
 
 
 def visible_runs(
