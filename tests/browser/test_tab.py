@@ -13,6 +13,24 @@ from tests.browser.conftest import ADMIN, logged_in
 from tests.browser.dag_runs import OTHER_WEB_URL
 
 
+# As red, green and blue, in whatever form the browser gives it.
+BACKGROUND = """element => {
+    const drawing = new OffscreenCanvas(1, 1).getContext("2d");
+    drawing.fillStyle = getComputedStyle(element).backgroundColor;
+    drawing.fillRect(0, 0, 1, 1);
+    return [...drawing.getImageData(0, 0, 1, 1).data].slice(0, 3);
+}"""
+# Airflow's own names of those of its colours and fonts that the tab has; a name that Airflow does not
+# know is none.
+LOOK = """element => {
+    const look = getComputedStyle(element);
+    const ours = { "--chakra-colors-bg": "--back", "--chakra-colors-fg": "--ink", "--chakra-fonts-body": "--font" };
+    return Object.keys(ours).filter(
+        (name) => look.getPropertyValue(name) && look.getPropertyValue(name) === look.getPropertyValue(ours[name])
+    );
+}"""
+
+
 @pytest.fixture
 def tab(new_page, session, server):
     """Open the tab of a task instance; gives what is inside of it."""
@@ -111,9 +129,8 @@ def test_a_session_that_has_ended_is_reported(chromium, server):
 def test_the_tab_has_the_theme_of_airflow(tab, scheme, dark):
     root = tab("revenue", scheme=scheme)
     expect(root.locator("h2")).to_be_visible()
-    background = root.evaluate("element => getComputedStyle(element).backgroundColor")
-    channels = [int(n) for n in background.removeprefix("rgb(").rstrip(")").split(",")]
-    assert (max(channels) < 64) is dark
+    assert (max(root.evaluate(BACKGROUND)) < 64) is dark
+    assert root.evaluate(LOOK) == ["--chakra-colors-bg", "--chakra-colors-fg", "--chakra-fonts-body"]
 
 
 # --- what the API server answers ------------------------------------------------------------------

@@ -93,7 +93,7 @@ function openTab(host: HTMLElement, task: Task): () => void {
 // In a style sheet of its own, which is there before the others.
 const SKELETON = new CSSStyleSheet();
 SKELETON.replaceSync(`
-  :where(.sparklineage) { font: 14px/1.45 system-ui, sans-serif; padding: 12px 16px; }
+  :where(.sparklineage) { font: 14px/1.45 var(--chakra-fonts-body, sans-serif); padding: 12px 16px; }
   .skeleton { display: grid; grid-template-columns: 1fr 160px 1fr; gap: 10px 40px; align-items: center; }
   .skeleton i { display: block; height: 72px; border-radius: 8px; background: currentColor; opacity: 0.12; }
   .skeleton i.title { grid-column: 1 / -1; height: 22px; width: 40%; }

@@ -1,4 +1,4 @@
-import{n as e,t}from"./rolldown-runtime-WkwZ5CU-.js";import{A as n,C as r,D as i,O as a,S as o,T as s,_ as c,c as l,d as u,f as d,h as f,j as p,k as m,l as h,m as g,p as _,v,w as y,x as b,y as x}from"./shared-CokRTprK.js";var S=m(),C=`/* this gets exported as style.css and can be used for the default theming */
+import{n as e,t}from"./rolldown-runtime-WkwZ5CU-.js";import{A as n,C as r,D as i,O as a,S as o,T as s,_ as c,c as l,d as u,f as d,h as f,j as p,k as m,l as h,m as g,p as _,v,w as y,x as b,y as x}from"./shared-CdN7xIDm.js";var S=m(),C=`/* this gets exported as style.css and can be used for the default theming */
 /* these are the necessary styles for React/Svelte Flow, they get used by base.css and style.css */
 .react-flow {
   direction: ltr;
@@ -661,11 +661,10 @@ ul { margin: 4px 0; padding-inline-start: 20px; }
 a, .link { color: var(--accent); } .link { background: none; border: none; padding: 0; text-align: start; text-decoration: underline; cursor: pointer; }
 .facts { font-weight: 400; }
 .top { display: flex; gap: 12px; align-items: baseline; margin-bottom: 12px; }
-:where(button, select, input[type="search"]) { border-color: var(--edge); }
 button[aria-pressed="true"] { background: var(--lit); border-color: var(--accent); }
 button.act { border-color: var(--accent); color: var(--accent); font-weight: 600; }
 button:disabled { color: var(--quiet); border-style: dashed; border-color: var(--line); font-weight: 400; }
-pre { background: var(--raised); border: 1px solid var(--line); border-radius: 6px; padding: 8px 12px; overflow: auto; }
+pre { font-family: var(--mono); background: var(--raised); border: 1px solid var(--line); border-radius: 6px; padding: 8px 12px; overflow: auto; }
 .columns { display: grid; grid-template-columns: 280px minmax(0, 1fr); gap: 24px; align-items: start; }
 .finder { position: sticky; top: 8px; display: block; } .finder input { width: 100%; }
 .list { max-height: 70vh; contain: strict; height: 70vh; }
@@ -698,7 +697,7 @@ pre { background: var(--raised); border: 1px solid var(--line); border-radius: 6
 .picture .react-flow__attribution a { color: var(--quiet); }
 .box { width: 100%; height: 100%; border: 1px solid var(--edge); border-radius: 8px; background: var(--raised); padding: 6px 10px; display: flex; flex-direction: column; overflow: hidden; }
 .box.job { background: var(--back); border: 2px solid var(--accent); padding: 3px 10px; } .box.chosen { border: 2px solid var(--accent); background: var(--lit); }
-.box bdi, .box .facts { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; flex: none; } .box .name { font-weight: 600; } .box .value { font: 12px/1.5 ui-monospace, monospace; }
+.box bdi, .box .facts { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; flex: none; } .box .name { font-weight: 600; } .box .value { font: 12px/1.5 var(--mono); }
 .react-flow__node:is(.selected, :focus-visible) .box { outline: 2px solid var(--accent); outline-offset: 2px; } .react-flow__handle { visibility: hidden; } .react-flow__controls-button { border-radius: 0; }
 .hops { overflow: auto; max-height: 460px; border: 1px solid var(--line); border-radius: 8px; }
 .hop { display: grid; grid-template-columns: 44px 1.2fr 1.4fr 1fr 2fr 1.4fr; gap: 10px; align-items: center; padding: 0 10px; position: absolute; inset: 0 0 auto; }
