@@ -1,7 +1,7 @@
 // All of the page: find a dataset, its partitions, and one of them.
 
 import type { Api, State } from "./api";
-import { useAnswer, usePolled, useSettled } from "./asked";
+import { useAnswer, usePolled, useSettled } from "./shared/asked";
 import { DatasetView } from "./DatasetView";
 import { Finder } from "./Finder";
 import { usePlace } from "./place";

@@ -3,7 +3,7 @@
 import { useState } from "react";
 
 import type { Api, Change, Changes, Dataset } from "./api";
-import { useAnswer } from "./asked";
+import { useAnswer } from "./shared/asked";
 import { counted, shown, timeOf } from "./shared/names";
 import { RunLink } from "./RunLink";
 

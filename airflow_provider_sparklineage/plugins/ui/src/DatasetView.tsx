@@ -3,7 +3,7 @@
 import { useMemo, useState } from "react";
 
 import type { Api, Place } from "./api";
-import { useAnswer, useLasting } from "./asked";
+import { useAnswer, useLasting } from "./shared/asked";
 import { calendarOf, labelOf } from "./calendar";
 import { CalendarGrid } from "./CalendarGrid";
 import { ChangesView } from "./ChangesView";

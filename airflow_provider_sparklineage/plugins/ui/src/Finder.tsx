@@ -1,7 +1,7 @@
 // The search for datasets, and what it finds.
 
 import type { Dataset, Datasets } from "./api";
-import type { Answer } from "./asked";
+import type { Answer } from "./shared/asked";
 import { List } from "./shared/List";
 import { counted, lastOf, shown, timeOf } from "./shared/names";
 

@@ -3,7 +3,7 @@
 import { useState } from "react";
 
 import type { Api, Cause, Place } from "./api";
-import { useAnswer } from "./asked";
+import { useAnswer } from "./shared/asked";
 import { GraphView } from "./GraphView";
 import { HopTable } from "./HopTable";
 import { lastOf, shown, timeOf } from "./shared/names";

@@ -3,7 +3,7 @@
 import { useRef, useState } from "react";
 
 import { type Api, clear, type Place, type Plan, type Step } from "./api";
-import { useAnswer } from "./asked";
+import { useAnswer } from "./shared/asked";
 import { counted, shown } from "./shared/names";
 import { Hidden } from "./PartitionView";
 import { RunLink } from "./RunLink";

@@ -9,7 +9,7 @@ const MARGIN = "600px";
 type Turn = (isNear: boolean, height: number) => void;
 
 // The elements of one list, with one observer.
-class Nearness {
+export class Nearness {
   readonly heights = new Map<Element, number>(); // of those that are drawn
   private readonly turns = new Map<Element, Turn>();
   private readonly observer = new IntersectionObserver(
@@ -37,8 +37,6 @@ class Nearness {
     };
   }
 }
-
-export type { Nearness };
 
 export const useNearness = (): Nearness => useState(() => new Nearness())[0];
 

@@ -3,9 +3,10 @@
 
 import { type ReactNode, useEffect, useMemo, useState } from "react";
 
+import { useAnswer } from "../shared/asked";
+import type { Partition } from "../shared/dates";
 import { Link, Name } from "../shared/Name";
 import { counted, shown } from "../shared/names";
-import type { Partition } from "../shared/dates";
 import { chosenOf, type Choice, Columns } from "./Columns";
 import type { ListSide } from "./Explanation";
 import { Flow, type Links } from "./Flow";
@@ -76,27 +77,20 @@ export function Lineage({ event, links, view, setView, askOthers }: Props) {
   );
 }
 
-const NONE: { known: OtherRuns; note: string } = { known: new Map(), note: "" };
+const NONE: OtherRuns = new Map();
+const NEVER = () => new Promise<Others>(() => {});
 
 // Asks about other runs when all else is drawn: the archive may be slow.
 function useOthers(event: Rec, ask: Props["askOthers"]): { known: OtherRuns; note: string } {
-  const [others, setOthers] = useState(NONE);
-  useEffect(() => {
-    const ending = new AbortController();
-    setOthers(NONE);
-    ask?.(ending.signal).then(
-      ({ datasets, runs, note }) => {
-        const entries = datasets.map((d): [string, Partition[]] => [
-          keyOfSide(d.side, JSON.stringify([d.namespace, d.name])), d.partitions,
-        ]);
-        setOthers({ known: new Map(entries), note: note || `Other runs that are known: ${runs}.` });
-      },
-      (error: Error) => ending.signal.aborted || setOthers({ ...NONE, note: `Other runs are not shown (${error.message}).` })
-    );
-    return () => ending.abort();
-  }, [event, ask]);
-  return others;
+  const { value, problem } = useAnswer(ask ?? NEVER, [event, ask]);
+  const known = useMemo(() => (value ? new Map(value.datasets.map(placed)) : NONE), [value]);
+  if (problem) return { known, note: `Other runs are not shown (${problem}).` };
+  return { known, note: value ? value.note || `Other runs that are known: ${value.runs}.` : "" };
 }
+
+const placed = ({ side, namespace, name, partitions }: Others["datasets"][number]): [string, Partition[]] => [
+  keyOfSide(side, JSON.stringify([namespace, name])), partitions,
+];
 
 function Header({ model, links }: { model: Model; links: Links }) {
   const facts = [
