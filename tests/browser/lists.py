@@ -11,8 +11,9 @@ def current(page):
     """Give the column that the keys are at, which is what a screen reader reads."""
     return page.evaluate(
         """() => {
-            const list = document.activeElement;
-            const row = document.getElementById(list.getAttribute("aria-activedescendant"));
+            let list = document.activeElement;
+            while (list.shadowRoot) list = list.shadowRoot.activeElement;
+            const row = list.getRootNode().getElementById(list.getAttribute("aria-activedescendant"));
             return row.querySelector(".column").textContent;
         }"""
     )

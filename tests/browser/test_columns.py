@@ -280,6 +280,18 @@ def test_a_list_goes_back_to_where_it_was_before_a_column_was_chosen(drawn_again
     assert listbox(page, "read").evaluate("list => list.scrollTop") == 900
 
 
+def test_the_keys_are_where_they_were_at_the_chosen_column(drawn_again):
+    event = wide_event(datasets=2, columns=50)
+    page = drawn_again(event)
+    listbox(page, "written").focus()
+    page.keyboard.press("End")
+    page.keyboard.press("Enter")
+    drawn_again(event)
+    listbox(page, "written").focus()
+    page.keyboard.press("ArrowUp")
+    assert current(page) == "column_48"
+
+
 def test_a_column_that_is_no_more_is_chosen_no_more(drawn_again):
     page = drawn_again(wide_event(datasets=1, columns=5))
     option(page, "written", "column_4").click()

@@ -130,7 +130,11 @@ def test_the_tab_has_the_theme_of_airflow(tab, scheme, dark):
     root = tab("revenue", scheme=scheme)
     expect(root.locator("h2")).to_be_visible()
     assert (max(root.evaluate(BACKGROUND)) < 64) is dark
-    assert root.evaluate(LOOK) == ["--chakra-colors-bg", "--chakra-colors-fg", "--chakra-fonts-body"]
+    assert root.evaluate(LOOK) == [
+        "--chakra-colors-bg",
+        "--chakra-colors-fg",
+        "--chakra-fonts-body",
+    ]
 
 
 # --- what the API server answers ------------------------------------------------------------------

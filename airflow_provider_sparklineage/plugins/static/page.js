@@ -1,1 +1,1 @@
-async function e(e,t){let{mount:n}=await import(`./main-DuVjQxq1.js`);return n(e,t)}export{e as open};
+async function e(e,t){let{mount:n}=await import(`./main-D5G5_56s.js`);return n(e,t)}export{e as open};

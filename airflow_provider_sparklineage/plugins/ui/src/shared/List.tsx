@@ -14,7 +14,7 @@ export interface Group<T> {
 }
 
 export interface ListHandle<T> {
-  scrolled: number;
+  scrolled: number; // pixels
   show: () => void; // the row that the keys are at
   focus: () => void; // the list, and show that row
   begin: () => void; // at the first row
@@ -44,7 +44,10 @@ export function GroupedList<T, G extends Group<T>>({
   const host = useRef<HTMLDivElement>(null);
   const { placed, items, headings } = useMemo(() => placesOf<T, G>(groups, height), [groups, height]);
   const [at, setAt] = useState<T | undefined>(items[0]);
-  const current = useMemo(() => Math.max(0, at === undefined ? 0 : items.indexOf(at)), [items, at]);
+  const current = useMemo(() => {
+    const position = at === undefined ? -1 : items.indexOf(at);
+    return Math.max(0, position < 0 ? items.findIndex(isChosen) : position); // other items may have come
+  }, [items, at]);
   const lines = useVirtualizer({
     count: items.length + headings.size,
     getScrollElement: () => host.current,

@@ -21,11 +21,13 @@ export interface ChosenColumn {
   influences: Edge[];
 }
 
+export const idOf = ({ side, dataset, column }: ChosenColumn): string => JSON.stringify([side, dataset.key, column.name]);
+
 export function Explanation({ model, chosen }: { model: Model; chosen: ChosenColumn | null }) {
   return (
     <div className="details" aria-live="polite">
       {chosen ? (
-        <Explained key={JSON.stringify([chosen.side, chosen.dataset.key, chosen.column.name])} model={model} {...chosen} />
+        <Explained key={idOf(chosen)} model={model} {...chosen} />
       ) : (
         <p className="hint">Choose a column to see what it is made of, or what is made of it.</p>
       )}

@@ -8,7 +8,7 @@ import { type Group, GroupedList, type ListHandle } from "../shared/List";
 import { Name } from "../shared/Name";
 import { counted, shown } from "../shared/names";
 import type { Edge } from "./edges";
-import type { ChosenColumn, ListSide } from "./Explanation";
+import { type ChosenColumn, idOf, type ListSide } from "./Explanation";
 import type { Column, Dataset, Model } from "./model";
 import type { Search } from "./search";
 
@@ -79,18 +79,18 @@ export function Pane({ model, side, search, chosen, isAll, turn, choose, leave, 
       if (!isOther) usual.current = list.current?.scrolled ?? 0;
     },
   }));
-  const before = useRef({ search, chosen: "" });
-  const key = chosen ? JSON.stringify([chosen.side, chosen.dataset.key, chosen.column.name]) : "";
+  const id = chosen ? idOf(chosen) : "";
+  const before = useRef({ text: search.text, id });
   useLayoutEffect(() => {
-    const { current } = before;
-    if (search.text === current.search.text && key === current.chosen) return;
-    if (search.text !== current.search.text) usual.current = 0;
-    before.current = { search, chosen: key };
+    const { text, id: was } = before.current;
+    before.current = { text: search.text, id };
+    if (search.text === text && id === was) return;
+    if (search.text !== text) usual.current = 0;
     // What comes first is seen at once, and afterwards what was there before.
     if (marks.size) list.current?.begin();
     else if (list.current) list.current.scrolled = usual.current;
     if (chosen?.side === side && search.isEmpty) list.current?.reveal(chosen.column);
-  }, [search, key]);
+  }, [search.text, id]);
   const markOf = (column: Column, { dataset }: ColumnGroup) => dataset && marks.get(dataset.key)?.get(column.name);
   const look = (column: Column, group: ColumnGroup) => {
     const isBare = side === "to" && group.dataset && !model.edges.sourcesOf(group.dataset.key, column.name).length;
@@ -107,8 +107,7 @@ export function Pane({ model, side, search, chosen, isAll, turn, choose, leave, 
       </div>
       {hasNone && <p className="none">{count ? search.nothing(done) : "No columns are known."}</p>}
       <GroupedList ref={list} label={`Columns ${done}`} groups={groups} height={ROW}
-        isChosen={(column) => column === chosen?.column} press={press}
-        look={look}
+        isChosen={(column) => column === chosen?.column} press={press} look={look}
         choose={(column, { dataset }) => dataset && choose(dataset, column)}
         entry={(column, group) => <Row column={column} edges={markOf(column, group)?.edges ?? []} />} />
       {search.isEmpty && <Fold noun="dataset" count={rest.length} isAll={isAll} turn={turn} />}

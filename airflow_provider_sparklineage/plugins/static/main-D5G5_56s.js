@@ -1,4 +1,4 @@
-import{n as e,t}from"./rolldown-runtime-WkwZ5CU-.js";import{A as n,C as r,D as i,F as a,M as o,N as s,O as c,P as l,S as u,T as d,_ as f,c as p,d as m,f as h,h as g,j as _,k as v,l as y,m as b,p as x,v as S,w as C,x as w,y as T}from"./shared-Bo1Pl2Xc.js";var E=s(),D=`/* this gets exported as style.css and can be used for the default theming */
+import{n as e,t}from"./rolldown-runtime-WkwZ5CU-.js";import{A as n,C as r,D as i,F as a,M as o,N as s,O as c,P as l,S as u,T as d,_ as f,c as p,d as m,f as h,h as g,j as _,k as v,l as y,m as b,p as x,v as S,w as C,x as w,y as T}from"./shared-jdow-mxP.js";var E=s(),D=`/* this gets exported as style.css and can be used for the default theming */
 /* these are the necessary styles for React/Svelte Flow, they get used by base.css and style.css */
 .react-flow {
   direction: ltr;
