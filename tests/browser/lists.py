@@ -13,7 +13,8 @@ def current(page):
         """() => {
             let list = document.activeElement;
             while (list.shadowRoot) list = list.shadowRoot.activeElement;
-            const row = list.getRootNode().getElementById(list.getAttribute("aria-activedescendant"));
+            const id = list.getAttribute("aria-activedescendant");
+            const row = list.getRootNode().getElementById(id);
             return row.querySelector(".column").textContent;
         }"""
     )

@@ -95,6 +95,31 @@ def test_files_that_cannot_be_loaded_are_reported(chromium):
     page.close()
 
 
+def test_the_try_that_is_asked_for_is_the_one_that_is_chosen(airflow, staging):
+    tries = {"tries": [1, 2], "latest": 2, "try_number": 2}
+    airflow.answers["lineage"] = done(staging) | tries
+    airflow.open()
+    chosen = airflow.root.get_by_label("Try")
+    expect(chosen).to_have_value("2")
+    airflow.withhold("lineage")
+    chosen.select_option("1")
+    expect(airflow.root).to_have_attribute("aria-busy", "true")
+    expect(chosen).to_have_value("1")
+
+
+def test_what_cannot_be_drawn_is_a_sentence_until_another_try_is_chosen(chromium, staging):
+    page = chromium.new_page()  # whose console reports what cannot be drawn
+    airflow = FakeAirflow(page)
+    tries = {"tries": [1, 2], "latest": 2, "try_number": 2}
+    airflow.answers["lineage"] = RUNNING | tries | {"last": last_of(staging, date="never")}
+    airflow.open()
+    expect(airflow.root.get_by_role("status")).to_contain_text("The lineage cannot be shown (")
+    airflow.answers["lineage"] = done(staging) | tries | {"try_number": 1}
+    airflow.root.get_by_label("Try").select_option("1")
+    expect(airflow.root.locator("h2")).to_contain_text("staging_chain")
+    page.close()
+
+
 # --- for the end of a try -------------------------------------------------------------------------
 
 

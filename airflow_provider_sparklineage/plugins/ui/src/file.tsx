@@ -36,7 +36,7 @@ const NO_LINKS = {};
 
 function One({ event }: { event: Rec }) {
   const [view, setView] = useView();
-  return <Guard event={event}><Lineage event={event} links={NO_LINKS} view={view} setView={setView} /></Guard>;
+  return <Guard of={event}><Lineage event={event} links={NO_LINKS} view={view} setView={setView} /></Guard>;
 }
 
 async function unpacked(packed: string): Promise<Rec[]> {

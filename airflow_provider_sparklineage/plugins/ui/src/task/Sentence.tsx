@@ -3,25 +3,25 @@
 import { Component, type ReactNode } from "react";
 
 import { shown } from "../shared/names";
-import { type Rec, text } from "./values";
+import { text } from "./values";
 
 export const Sentence = ({ text }: { text: string }) => <p className="sentence" role="status">{shown(text)}</p>;
 
 interface GuardState {
-  event: Rec;
+  of: unknown;
   problem: string | null;
 }
 
-// A sentence in the place of an event that cannot be drawn.
-export class Guard extends Component<{ event: Rec; children: ReactNode }, GuardState> {
-  override state: GuardState = { event: this.props.event, problem: null };
+// A sentence in the place of what cannot be drawn; `of` is what is drawn: another one is tried again.
+export class Guard extends Component<{ of: unknown; children: ReactNode }, GuardState> {
+  override state: GuardState = { of: this.props.of, problem: null };
 
   static getDerivedStateFromError(error: unknown): Partial<GuardState> {
     return { problem: error instanceof Error ? error.message : text(error) };
   }
 
-  static getDerivedStateFromProps({ event }: { event: Rec }, before: GuardState): GuardState | null {
-    return event === before.event ? null : { event, problem: null };
+  static getDerivedStateFromProps({ of }: { of: unknown }, before: GuardState): GuardState | null {
+    return of === before.of ? null : { of, problem: null };
   }
 
   override render() {

@@ -1,7 +1,7 @@
 // What the tab shows of a task instance: its lineage; or what is expected of it, and below the last
 // run's lineage, greyed.
 
-import { useEffect, useMemo, useState } from "react";
+import { type ComponentProps, useEffect, useMemo, useState } from "react";
 import { createRoot } from "react-dom/client";
 
 import { dateOf, shown as shownText } from "../shared/names";
@@ -30,30 +30,40 @@ export function mount(main: HTMLElement, task: Task, ask: Ask, first: Promise<Re
 
 function TaskTab({ shown, task, asking }: { shown: Shown; task: Task; asking: Asking }) {
   const [view, setView] = useView();
-  const answer = "answer" in shown ? shown.answer : null;
-  const drawn = answer?.event ? answer : answer?.last ?? null;
-  const links = useMemo(() => {
-    return answer?.event ? { ...answer.links, history: HISTORY } : answer?.last?.links ?? {};
-  }, [answer]);
   if ("sentence" in shown) return <Sentence text={shown.sentence} />;
-  if (!answer) return null;
-  const last = answer.event ? null : answer.last;
-  const title = last ? titleOf(last, answer, task) : undefined;
+  const { answer } = shown;
   return (
     <>
       <Tools answer={answer} task={task} choose={asking.choose} />
-      {!answer.event && <Sentence text={answer.message} />}
-      {!answer.event && answer.expected && (
-        <Pending entries={expectedOf(answer.expected)} unlisted={Number(answer.expected.unlisted) || 0} />
-      )}
-      {drawn?.event && (
+      <Guard of={answer}>
+        <Try answer={answer} task={task} view={view} setView={setView} askOthers={asking.others} />
+      </Guard>
+    </>
+  );
+}
+
+interface TryProps extends Pick<ComponentProps<typeof Lineage>, "view" | "setView" | "askOthers"> {
+  answer: Answer;
+  task: Task;
+}
+
+// The lineage of this try and that of the last run have one place, so that what a person has made of
+// the one stays for the other.
+function Try({ answer, task, view, setView, askOthers }: TryProps) {
+  const { event, expected } = answer;
+  const last = event ? null : answer.last;
+  const drawn = event ?? last?.event;
+  const links = useMemo(() => (event ? { ...answer.links, history: HISTORY } : answer.last?.links ?? {}), [answer]);
+  const title = last ? titleOf(last, answer, task) : undefined;
+  return (
+    <>
+      {!event && <Sentence text={answer.message} />}
+      {!event && expected && <Pending entries={expectedOf(expected)} unlisted={Number(expected.unlisted) || 0} />}
+      {drawn && (
         <section className={last ? "last" : undefined} aria-label={title}>
           {last && <h3>{title}</h3>}
           <div className={last ? "greyed" : undefined}>
-            <Guard event={drawn.event}>
-              <Lineage event={drawn.event} links={links} view={view} setView={setView}
-                askOthers={answer.event ? asking.others : undefined} />
-            </Guard>
+            <Lineage event={drawn} links={links} view={view} setView={setView} askOthers={event ? askOthers : undefined} />
           </div>
         </section>
       )}
