@@ -79,8 +79,8 @@ lint: ## Check style, types, the layering of imports, the sizes of modules, and 
 	$(RUN) lint-imports
 	$(RUN) python -m pytest -q -n 0 $(LINT_TESTS)
 
-page: ## Build the page "Spark lineage" of Airflow's navigation anew; needs Node 20 and npm
-	@cd airflow_provider_sparklineage/plugins/history/ui && npm ci && npm run build
+page: ## Build the tab and the page "Spark lineage" anew; needs Node 20 and npm
+	@cd airflow_provider_sparklineage/plugins/ui && npm ci && npm run build
 
 clean: ## Remove everything that these commands made
 	rm -rf build .venv .venvs *.egg-info .coverage* .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

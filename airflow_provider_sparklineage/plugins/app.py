@@ -38,7 +38,6 @@ from airflow_provider_sparklineage.hooks.sources import (
 )
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.exceptions import LimitError, SparkLineageError
-from airflow_provider_sparklineage.plugins import history as history_page
 from airflow_provider_sparklineage.plugins import page, task_lineage
 from airflow_provider_sparklineage.plugins.history import answers, columns, health
 from airflow_provider_sparklineage.plugins.history.opened import OpenedHistory
@@ -67,7 +66,9 @@ def make_app() -> FastAPI:
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     app.exception_handler(LimitError)(_given_up)
     app.middleware("http")(_uncached)
-    app.get("/page/{file}")(_tab_file)
+    # Tab and page are one application, whose files the addresses of both have.
+    for path in ("/page/{file}", "/history/{file}"):
+        app.get(path)(_file)
     readable = [Depends(requires_access_dag("GET", DagAccessEntity.XCOM))]
     app.get("/api/dags/{dag_id}/lineage", dependencies=readable)(_task_lineage)
     app.get("/api/dags/{dag_id}/state", dependencies=readable)(_task_progress)
@@ -82,9 +83,8 @@ def _given_up(_: Request, error: Exception) -> Response:
 
 
 def _page_router() -> APIRouter:
-    """Make the routes of the page: its files, and the API below ``/api/history``."""
+    """Make the routes of the page: the API below ``/api/history``."""
     router = APIRouter()
-    router.get("/history/{file}")(_page_file)
     api = APIRouter(prefix="/api/history")
     api.get("/state")(_state)
     api.get("/datasets")(_datasets)
@@ -100,11 +100,12 @@ def _page_router() -> APIRouter:
     return router
 
 
-def _tab_file(file: str) -> Response:
-    if file not in page.FILES:
+def _file(file: str) -> Response:
+    if file not in page.files():
         raise HTTPException(404)
-    # Never from the browser's cache unasked: files of two versions must not mix on one page.
-    return Response(page.content(file), 200, {"Cache-Control": "no-cache"}, page.FILES[file])
+    # Others never come from the browser's cache unasked: they name the files of their version.
+    caching = _FOR_EVER if page.is_of_one_content(file) else "no-cache"
+    return Response(page.content(file), 200, {"Cache-Control": caching}, page.files()[file])
 
 
 def _task(
@@ -229,14 +230,6 @@ def _history() -> Iterator[OpenedHistory | UnavailableError]:
 # Dependencies are resolved in the order of the parameters. In each endpoint the user comes before
 # the history, so that no history is opened without a user.
 RequestHistory = Annotated[OpenedHistory | UnavailableError, Depends(_history)]
-
-
-def _page_file(file: str) -> Response:
-    if file not in history_page.files():
-        raise HTTPException(404)
-    caching = _FOR_EVER if history_page.is_of_one_content(file) else "no-cache"
-    media_type = history_page.files()[file]
-    return Response(history_page.content(file), 200, {"Cache-Control": caching}, media_type)
 
 
 def _available(history: OpenedHistory | UnavailableError) -> OpenedHistory:

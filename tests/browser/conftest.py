@@ -19,6 +19,7 @@ from playwright.sync_api import expect
 
 from airflow_provider_sparklineage.event.archive import Archive
 from airflow_provider_sparklineage.plugins import page as page_files
+from tests.browser.airflow_double import FakeAirflow
 from tests.browser.api import Api
 from tests.browser.auth_manager import DENIED_DAG, DENIED_USER
 from tests.browser.dag_runs import RESULT, SHOWN_DAG
@@ -95,6 +96,14 @@ def show(new_page, tmp_path):
         return page
 
     return open_file
+
+
+@pytest.fixture
+def airflow(new_page):
+    """Open the tab in a page whose Airflow is played."""
+    fake = FakeAirflow(new_page())
+    yield fake
+    fake.let_go(*fake.withheld)
 
 
 class Server(Api):

@@ -11,8 +11,10 @@ def current(page):
     """Give the column that the keys are at, which is what a screen reader reads."""
     return page.evaluate(
         """() => {
-            const list = document.activeElement;
-            const row = document.getElementById(list.getAttribute("aria-activedescendant"));
+            let list = document.activeElement;
+            while (list.shadowRoot) list = list.shadowRoot.activeElement;
+            const id = list.getAttribute("aria-activedescendant");
+            const row = list.getRootNode().getElementById(id);
             return row.querySelector(".column").textContent;
         }"""
     )

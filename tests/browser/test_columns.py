@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from airflow_provider_sparklineage.plugins import page as page_files
+from tests.browser.airflow_double import done
 from tests.browser.events import wide_event
 from tests.browser.lists import current, is_uncovered, listbox, option
 from tests.conftest import Recorded
@@ -230,31 +230,22 @@ def test_a_search_finds_what_is_folded_away(show):
 
 
 @pytest.fixture
-def drawn_again(new_page):
-    """Draw events in one page after each other, as the tab does; gives the page and how to."""
-    page = new_page()
-
-    def answer(route):
-        file = route.request.url.rpartition("/")[2]
-        if not file:
-            route.fulfill(body='<main class="sparklineage"></main>', content_type="text/html")
-        else:
-            route.fulfill(body=page_files.content(file), content_type=page_files.FILES[file])
-
-    page.route("http://page.test/**", answer)
-    page.goto("http://page.test/")
-    page.add_style_tag(content=page_files.content("page.css"))
+def drawn_again(airflow):
+    """Draw events in one tab after each other, each of another try; gives the page and how to."""
+    drawn = []
 
     def draw(event):
-        page.evaluate(
-            """async (event) => {
-                const { draw } = await import("/view.js");
-                const root = document.querySelector("main");
-                globalThis.view = draw(root, event, {}, globalThis.view?.state ?? null);
-            }""",
-            event,
-        )
-        return page
+        number = 2 - len(drawn) % 2
+        drawn.append(event)
+        tries = {"tries": [1, 2], "latest": 2, "try_number": number}
+        airflow.answers["lineage"] = done(event) | tries
+        if len(drawn) == 1:
+            airflow.open()
+        else:
+            airflow.root.get_by_label("Try").select_option(str(number))
+        expect(airflow.root.get_by_label("Try")).to_have_value(str(number))
+        expect(airflow.root).to_have_attribute("aria-busy", "false")
+        return airflow.page
 
     return draw
 
@@ -289,9 +280,21 @@ def test_a_list_goes_back_to_where_it_was_before_a_column_was_chosen(drawn_again
     assert listbox(page, "read").evaluate("list => list.scrollTop") == 900
 
 
+def test_the_keys_are_where_they_were_at_the_chosen_column(drawn_again):
+    event = wide_event(datasets=2, columns=50)
+    page = drawn_again(event)
+    listbox(page, "written").focus()
+    page.keyboard.press("End")
+    page.keyboard.press("Enter")
+    drawn_again(event)
+    listbox(page, "written").focus()
+    page.keyboard.press("ArrowUp")
+    assert current(page) == "column_48"
+
+
 def test_a_column_that_is_no_more_is_chosen_no_more(drawn_again):
     page = drawn_again(wide_event(datasets=1, columns=5))
     option(page, "written", "column_4").click()
     drawn_again(wide_event(datasets=1, columns=3))
-    expect(page.get_by_role("option", selected=True)).to_have_count(0)
+    expect(page.locator(".row.chosen")).to_have_count(0)
     expect(page.locator(".details")).to_contain_text("Choose a column")

@@ -10,7 +10,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
-from airflow_provider_sparklineage.plugins import history
+from airflow_provider_sparklineage.plugins import page as page_files
 from tests.browser.test_accessibility import RULES, THEMES, listed
 
 ORIGIN = "http://airflow.example"
@@ -206,7 +206,7 @@ class Answers:
             route.fulfill(body=html, content_type="text/html", headers=headers)
         elif path.startswith("/sparklineage/history/"):
             file = path.rpartition("/")[2]
-            route.fulfill(body=history.content(file), content_type=history.files()[file])
+            route.fulfill(body=page_files.content(file), content_type=page_files.files()[file])
         elif path.startswith("/sparklineage/api/history/"):
             self._found(route, path.removeprefix("/sparklineage/api/history/"))
         elif path.endswith("/clearTaskInstances"):

@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import expect
 
 from airflow_provider_sparklineage.plugins import page as page_files
+from tests.browser.airflow_double import done
 from tests.browser.events import wide_event
 from tests.browser.lists import listbox, option
 from tests.conftest import Recorded
@@ -223,22 +224,9 @@ def test_a_browser_that_cannot_inflate_says_so(new_page, tmp_path, staging):
     expect(page.get_by_role("status")).to_contain_text("This browser is too old for this page")
 
 
-def test_in_airflow_each_partition_leads_to_its_history(new_page, staging):
-    def serve(route):
-        name = route.request.url.rpartition("/")[2]
-        if name in page_files.FILES:
-            content, kind = page_files.content(name), page_files.FILES[name]
-        else:
-            content, kind = "<!doctype html><title>t</title><main></main>", "text/html"
-        route.fulfill(body=content, content_type=kind)
-
-    page = new_page()
-    page.route("**/*", serve)
-    page.goto("http://airflow.example/")
-    drawing = """async (event) => {
-      const { draw } = await import("/view.js");
-      draw(document.querySelector("main"), event, { history: "http://airflow.example/history" });
-    }"""
-    page.evaluate(drawing, staging)
-    link = page.get_by_role("link", name="dt=2024-05-06").first
-    expect(link).to_have_attribute("href", re.compile(r"/history\?.*partition=dt%3D2024-05-06"))
+def test_in_airflow_each_partition_leads_to_its_history(airflow, staging):
+    airflow.answers["lineage"] = done(staging)
+    airflow.open()
+    link = airflow.root.get_by_role("link", name="dt=2024-05-06").first
+    of_history = re.compile(r"/plugin/spark-lineage-history\?.*partition=dt%3D2024-05-06")
+    expect(link).to_have_attribute("href", of_history)

@@ -12,6 +12,24 @@ from tests.browser.auth_manager import DENIED_DAG, DENIED_USER
 from tests.browser.conftest import ADMIN, logged_in
 from tests.browser.dag_runs import OTHER_WEB_URL
 
+# As red, green and blue, in whatever form the browser gives it.
+BACKGROUND = """element => {
+    const drawing = new OffscreenCanvas(1, 1).getContext("2d");
+    drawing.fillStyle = getComputedStyle(element).backgroundColor;
+    drawing.fillRect(0, 0, 1, 1);
+    return [...drawing.getImageData(0, 0, 1, 1).data].slice(0, 3);
+}"""
+# Airflow's own names of some of its colours and fonts, with ours.
+NAMES = {
+    "--chakra-colors-bg": "--back",
+    "--chakra-colors-fg": "--ink",
+    "--chakra-fonts-body": "--font",
+}
+VALUES = """(element, names) => {
+    const look = getComputedStyle(element);
+    return names.map((name) => look.getPropertyValue(name));
+}"""
+
 
 @pytest.fixture
 def tab(new_page, session, server):
@@ -111,9 +129,10 @@ def test_a_session_that_has_ended_is_reported(chromium, server):
 def test_the_tab_has_the_theme_of_airflow(tab, scheme, dark):
     root = tab("revenue", scheme=scheme)
     expect(root.locator("h2")).to_be_visible()
-    background = root.evaluate("element => getComputedStyle(element).backgroundColor")
-    channels = [int(n) for n in background.removeprefix("rgb(").rstrip(")").split(",")]
-    assert (max(channels) < 64) is dark
+    assert (max(root.evaluate(BACKGROUND)) < 64) is dark
+    of_airflow, ours = (root.evaluate(VALUES, [*names]) for names in (NAMES, NAMES.values()))
+    assert ours == of_airflow
+    assert all(of_airflow)
 
 
 # --- what the API server answers ------------------------------------------------------------------

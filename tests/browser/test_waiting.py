@@ -7,43 +7,16 @@ from __future__ import annotations
 
 import json
 import re
-import urllib.parse
 
 import pytest
 from playwright.sync_api import expect
 
-from airflow_provider_sparklineage.plugins import page as page_files
+from tests.browser.airflow_double import NO_OTHERS, RUNNING, FakeAirflow, done, name_of
 from tests.browser.events import partitioned_event, source
 from tests.browser.test_accessibility import THEMES, broken, unclear
 from tests.conftest import Recorded
 
-HOST = """<!doctype html><html class="light" lang="en"><title>Airflow</title><body>
-<div id="host"></div>
-<script type="module">
-globalThis.React = {
-  useRef: () => ({ current: document.getElementById("host") }),
-  useEffect: (effect) => effect(),
-  createElement: (type, props) => (typeof type === "function" ? type(props) : null),
-};
-await import("/sparklineage/page/tab.js");
-const task = { dagId: "shop", runId: "of 6", taskId: "revenue", mapIndex: "{mapIndex}" };
-globalThis.AirflowPlugin(task);
-</script>"""
 LOOK_AGAIN_MS = 5000
-RUNNING = {
-    "event": None,
-    "message": "This try has not ended.",
-    "tries": [1],
-    "try_number": 1,
-    "latest": 1,
-    "note": "",
-    "links": {},
-    "state": "running",
-    "has_ended": False,
-    "expected_at": None,
-    "expected": None,
-    "last": None,
-}
 EXPECTED = {
     "try_number": 1,
     "entries": [
@@ -65,70 +38,6 @@ EXPECTED = {
     ],
     "unlisted": 2,
 }
-NO_OTHERS = {"runs": 0, "datasets": [], "note": ""}
-
-
-class FakeAirflow:
-    """Answers by the last part of their paths; what is withheld is answered when it is let go."""
-
-    def __init__(self, page):
-        self.page = page
-        self.answers = {"lineage": RUNNING, "partitions": NO_OTHERS}
-        self.asked = []
-        self.withheld = {}
-        page.route("http://airflow.example/**", self._answer)
-
-    @property
-    def root(self):
-        return self.page.locator("#host main")
-
-    def withhold(self, *names):
-        self.withheld.update({name: [] for name in names})
-
-    def let_go(self, *names):
-        for name in names:
-            for route in self.withheld.pop(name):
-                self._fulfill(route, name)
-
-    def is_asked_for(self, name):
-        for _ in range(200):
-            if self.withheld.get(name) or name in self.asked:
-                return
-            self.page.wait_for_timeout(20)
-        pytest.fail(f"{name} was not asked for")
-
-    def open(self):
-        self.page.goto("http://airflow.example/")
-
-    def _answer(self, route):
-        name = urllib.parse.urlsplit(route.request.url).path.rpartition("/")[2]
-        self.asked.append(name)
-        if name in self.withheld:
-            self.withheld[name].append(route)
-        else:
-            self._fulfill(route, name)
-
-    def _fulfill(self, route, name):
-        if not name:
-            route.fulfill(body=HOST, content_type="text/html")
-        elif name in page_files.FILES:
-            route.fulfill(body=page_files.content(name), content_type=page_files.FILES[name])
-        elif name == "state":
-            keys = ("state", "latest", "has_ended", "expected_at")
-            route.fulfill(json={key: self.answers["lineage"][key] for key in keys})
-        elif isinstance(self.answers.get(name), int):
-            route.fulfill(status=self.answers[name])
-        elif name in self.answers:
-            route.fulfill(json=self.answers[name])
-        else:
-            route.fulfill(status=204)
-
-
-@pytest.fixture
-def airflow(new_page):
-    fake = FakeAirflow(new_page())
-    yield fake
-    fake.let_go(*fake.withheld)
 
 
 @pytest.fixture(scope="module")
@@ -141,15 +50,12 @@ def last_of(event, **more):
     return {"event": event, "links": {}, "date": "2024-05-05T00:00:00+00:00", **more}
 
 
-def done(event):
-    return RUNNING | {"event": event, "message": "", "state": "success", "has_ended": True}
-
-
 # --- for files and the first answer ---------------------------------------------------------------
 
 
-@pytest.mark.parametrize("late", ["lineage", "page.css", "view.js"])
+@pytest.mark.parametrize("late", ["lineage", "TaskTab", "shared"])
 def test_a_skeleton_shows_until_there_is_an_answer(airflow, staging, late):
+    late = late if late == "lineage" else name_of(late)
     airflow.answers["lineage"] = done(staging)
     airflow.withhold(late)
     airflow.open()
@@ -173,8 +79,8 @@ def test_the_skeleton_is_still_for_who_wants_no_motion(airflow):
     assert not airflow.root.locator(".skeleton").evaluate(moving)
 
 
-def test_the_answer_is_asked_for_without_waiting_for_the_style(airflow):
-    airflow.withhold("page.css")
+def test_the_answer_is_asked_for_without_waiting_for_other_files(airflow):
+    airflow.withhold(name_of("TaskTab"), name_of("shared"))
     airflow.open()
     airflow.is_asked_for("lineage")
 
@@ -182,10 +88,35 @@ def test_the_answer_is_asked_for_without_waiting_for_the_style(airflow):
 def test_files_that_cannot_be_loaded_are_reported(chromium):
     page = chromium.new_page()  # whose console reports the file
     airflow = FakeAirflow(page)
-    page.route("**/task.js", lambda route: route.abort())
+    page.route(f"**/{name_of('TaskTab')}", lambda route: route.abort())
     airflow.open()
     expect(airflow.root).to_contain_text("could not be loaded")
     expect(airflow.root).to_have_attribute("aria-busy", "false")
+    page.close()
+
+
+def test_the_try_that_is_asked_for_is_the_one_that_is_chosen(airflow, staging):
+    tries = {"tries": [1, 2], "latest": 2, "try_number": 2}
+    airflow.answers["lineage"] = done(staging) | tries
+    airflow.open()
+    chosen = airflow.root.get_by_label("Try")
+    expect(chosen).to_have_value("2")
+    airflow.withhold("lineage")
+    chosen.select_option("1")
+    expect(airflow.root).to_have_attribute("aria-busy", "true")
+    expect(chosen).to_have_value("1")
+
+
+def test_what_cannot_be_drawn_is_a_sentence_until_another_try_is_chosen(chromium, staging):
+    page = chromium.new_page()  # whose console reports what cannot be drawn
+    airflow = FakeAirflow(page)
+    tries = {"tries": [1, 2], "latest": 2, "try_number": 2}
+    airflow.answers["lineage"] = RUNNING | tries | {"last": last_of(staging, date="never")}
+    airflow.open()
+    expect(airflow.root.get_by_role("status")).to_contain_text("The lineage cannot be shown (")
+    airflow.answers["lineage"] = done(staging) | tries | {"try_number": 1}
+    airflow.root.get_by_label("Try").select_option("1")
+    expect(airflow.root.locator("h2")).to_contain_text("staging_chain")
     page.close()
 
 

@@ -137,7 +137,8 @@ def datahub_run(event, history):
 
 def tab(event, history):
     del event, history
-    assert f'["unknown", "{TEXT}"]' in page.content("model.js")
+    model = page.STATIC.with_name("ui") / "src" / "task" / "model.ts"
+    assert f'["unknown", "{TEXT}"]' in model.read_text()
 
 
 def strip_of_other_runs(event, history):
@@ -226,14 +227,13 @@ READERS = {
     },
     freshness: {"operators/freshness_check.py"},
     follow_up: {"operators/partition_check.py"},
-    tab: {f"plugins/page/{file}.js" for file in ("model", "partitions", "squares")},
+    tab: {f"plugins/ui/src/task/{file}" for file in ("model.ts", "Partitions.tsx", "squares.ts")},
     strip_of_other_runs: {"plugins/task_lineage.py"},
 }
 OTHERS = {
     "history/engines/affected.py": "finds the datasets whose rows are all made again",
     "cli/schemas.py": "prints the schemas of facets",
     "event/stored.py": "passes whole facets on",
-    "plugins/page/task.js": "passes on the other runs of the strip",
 }
 
 
@@ -251,7 +251,7 @@ def test_the_table_has_all_that_read_how_much_was_accessed():
         file
         for folder in folders
         for file in (PACKAGE / folder).rglob("*")
-        if file.suffix in (".py", ".sql", ".js") and "static" not in file.parts
+        if file.suffix in (".py", ".sql", ".ts", ".tsx") and "node_modules" not in file.parts
     ]
     found = {
         str(file.relative_to(PACKAGE)) for file in files if _READS.search(file.read_text("utf-8"))

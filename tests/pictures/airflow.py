@@ -60,7 +60,8 @@ class Airflow:
         page = self._context.new_page()
         run_id = quote(self._run_id(day, dag_id), safe="")
         page.goto(f"{self._url}/dags/{dag_id}/runs/{run_id}/tasks/{task_id}")
-        page.get_by_role("link", name="Spark lineage").click()
+        # The navigation has a link of that name as well.
+        page.get_by_test_id("main-content").get_by_role("link", name="Spark lineage").click()
         lineage(page).locator("h2, [role=status]").first.wait_for()
         return page
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 from airflow_provider_sparklineage.model.datasets import DatasetName
-from airflow_provider_sparklineage.plugins import history
+from airflow_provider_sparklineage.plugins import page as page_files
 from airflow_provider_sparklineage.plugins.history import answers
 from airflow_provider_sparklineage.plugins.history.answers import Catalog
 from airflow_provider_sparklineage.plugins.history.permissions import Visibility
@@ -74,8 +74,8 @@ class Month:
     def _answer(self, route: Route) -> None:
         url = urlsplit(route.request.url)
         what = url.path.rpartition("/")[2]
-        if what in history.files():
-            route.fulfill(body=history.content(what), content_type=history.files()[what])
+        if what in page_files.files():
+            route.fulfill(body=page_files.content(what), content_type=page_files.files()[what])
         elif url.path.startswith("/sparklineage/api/history/"):
             asked = {name: values[0] for name, values in parse_qs(url.query).items()}
             route.fulfill(json=self._found(what, asked))

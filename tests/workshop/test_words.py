@@ -14,7 +14,7 @@ TEXTS = sorted(
     path
     for folder in FOLDERS
     for path in (ROOT / folder).rglob("*")
-    if path.suffix in {".py", ".md", ".js", ".css", ".json"}
+    if path.suffix in {".py", ".md", ".ts", ".tsx", ".mjs", ".css", ".json"}
     and path != Path(__file__)
     # Recorded by Spark and Airflow.
     and not (path.suffix == ".json" and "golden" in path.parts)
@@ -63,7 +63,9 @@ def uses(word: str) -> list[str]:
 
 
 def test_all_kinds_of_texts_are_read():
-    assert {path.suffix for path in TEXTS} == {".py", ".md", ".js", ".css", ".json"}
+    assert {path.suffix for path in TEXTS} == {
+        *(".py", ".md", ".ts", ".tsx", ".mjs", ".css", ".json"),
+    }
 
 
 @pytest.mark.parametrize(("word", "instead"), RETIRED.items(), ids=RETIRED)

@@ -1,0 +1,94 @@
+// The calendar: a row for each month (day, year), the last one first, of which those in view are drawn.
+
+import { useVirtualizer } from "@tanstack/react-virtual";
+import { type KeyboardEvent, useEffect, useRef, useState } from "react";
+
+import { type Calendar, columnsOf, headOf, labelOf, row, rowOf, worstOf } from "./calendar";
+import { counted } from "./shared/names";
+import { Mark, stateOf } from "./states";
+
+interface Props {
+  calendar: Calendar;
+  states: string;
+  filter: ReadonlySet<string>; // states that are shown; all if empty
+  chosen: number | null; // the step whose partitions are listed
+  partition: number; // index of the partition that is shown, or -1
+  choose: (step: number) => void;
+}
+
+const HEIGHT = 20;
+
+export function CalendarGrid({ calendar, states, filter, chosen, partition, choose }: Props) {
+  const { unit, first, last, steps } = calendar;
+  const [top, bottom] = [rowOf(unit, last), rowOf(unit, first)];
+  const host = useRef<HTMLDivElement>(null);
+  const [active, setActive] = useState(last);
+  const wantsFocus = useRef(false);
+  const rows = useVirtualizer({
+    count: top - bottom + 1, getScrollElement: () => host.current, estimateSize: () => HEIGHT, overscan: 4,
+  });
+  const go = (step: number) => {
+    const to = Math.min(Math.max(step, first), last);
+    wantsFocus.current = true;
+    setActive(to);
+    rows.scrollToIndex(top - rowOf(unit, to), { align: "auto" });
+  };
+  useEffect(() => {
+    // Its row may be drawn only after the scrolling; then this is called again.
+    const cell = wantsFocus.current && host.current?.querySelector<HTMLElement>(`[data-step="${active}"]`);
+    if (cell) {
+      cell.focus({ preventScroll: true });
+      wantsFocus.current = false;
+    }
+  });
+  const press = (event: KeyboardEvent) => {
+    const width = columnsOf(unit);
+    const to = {
+      ArrowLeft: active - 1, ArrowRight: active + 1,
+      ArrowUp: active + width, ArrowDown: active - width, PageUp: active + 6 * width, PageDown: active - 6 * width,
+      Home: last, End: first,
+    }[event.key];
+    if (to !== undefined) go(to);
+    else if (event.key === "Enter" || event.key === " ") choose(active);
+    else return;
+    event.preventDefault();
+  };
+  const columns = Array.from({ length: columnsOf(unit) }, (_, n) => n);
+  const grid = { gridTemplateColumns: `84px repeat(${columns.length}, 18px)` };
+  return (
+    <div className="calendar">
+      <div ref={host} role="grid" aria-label={`Partitions by ${unit}`} aria-rowcount={top - bottom + 2}
+        aria-colcount={columns.length + 1} className="grid" onKeyDown={press}>
+        <div role="row" aria-rowindex={1} className="line head" style={grid}>
+          <span role="columnheader">{unit}</span>
+          {columns.map((n) => <span key={n} role="columnheader">{headOf(unit, n)}</span>)}
+        </div>
+        <div role="presentation" style={{ height: rows.getTotalSize(), position: "relative" }}>
+          {rows.getVirtualItems().map(({ index, start }) => {
+            const { label, steps: places } = row(unit, top - index);
+            return (
+              <div key={index} role="row" aria-rowindex={index + 2} className="line" style={{ ...grid, transform: `translateY(${start}px)` }}>
+                <span role="rowheader">{label}</span>
+                {places.map((step) => {
+                  const on = steps.get(step) ?? [];
+                  const seen = filter.size ? on.filter((n) => filter.has(states[n] ?? "")) : on;
+                  const letter = seen.length ? worstOf(seen, states) : "";
+                  const words = [labelOf(unit, step), letter ? stateOf(letter).name : "none", on.length > 1 ? counted(on.length, "partition") : ""];
+                  const isShown = step === chosen || on.includes(partition);
+                  return (
+                    <span key={step} role="gridcell" data-step={step} tabIndex={step === active ? 0 : -1}
+                      aria-selected={isShown} aria-label={words.filter(Boolean).join(", ")} title={words.filter(Boolean).join(", ")}
+                      className="cell" onClick={() => { setActive(step); if (on.length) choose(step); }}>
+                      {letter && <Mark letter={letter} />}
+                    </span>
+                  );
+                })}
+              </div>
+            );
+          })}
+        </div>
+      </div>
+      {calendar.undated > 0 && <p className="facts">{counted(calendar.undated, "partition")} without such a date: see the list.</p>}
+    </div>
+  );
+}

@@ -1,0 +1,72 @@
+// The search for datasets, and what it finds.
+
+import type { Counts, Dataset, Datasets } from "./api";
+import type { Answer } from "./shared/asked";
+import { List } from "./shared/List";
+import { counted, nameOf, shown, timeOf } from "./shared/names";
+import { Mark, STATES } from "./states";
+
+interface Props {
+  text: string;
+  setText: (text: string) => void;
+  sort: string;
+  setSort: (sort: string) => void;
+  found: Answer<Datasets>;
+  chosen: Dataset;
+  choose: (dataset: Dataset) => void;
+}
+
+export function Finder({ text, setText, sort, setSort, found, chosen, choose }: Props) {
+  const datasets = found.value?.datasets ?? [];
+  const at = datasets.findIndex((d) => d.namespace === chosen.namespace && d.name === chosen.name);
+  return (
+    <search className="finder">
+      <input type="search" aria-label="Find a dataset" placeholder="Find a dataset" value={text}
+        onChange={(event) => setText(event.target.value)} />
+      <label className="facts">
+        Sorted by{" "}
+        <select value={sort} onChange={(event) => setSort(event.target.value)}>
+          <option value="">trouble</option>
+          <option value="name">name</option>
+          <option value="written">last write</option>
+        </select>
+      </label>
+      <p className="facts" role="status">{sentenceOf(found)}</p>
+      {datasets.length > 0 && (
+        <List label="Datasets" count={datasets.length} chosen={at} height={52}
+          choose={(n) => datasets[n] && choose(datasets[n])}
+          entry={(n) => {
+            const d = datasets[n];
+            return d && (
+              <>
+                <bdi className="name" title={shown(`${d.namespace} ${d.name}`)}>{nameOf(d)}</bdi>
+                <span className="facts">
+                  <Troubles counts={d.troubles} />
+                  {[d.partitions ? counted(d.partitions, "partition") : "", d.last_written ? timeOf(d.last_written) : "read only"]
+                    .filter(Boolean).join(" · ")}
+                </span>
+              </>
+            );
+          }} />
+      )}
+    </search>
+  );
+}
+
+// The states of which there are partitions that need a person, each with its mark.
+export function Troubles({ counts, isNamed = false }: { counts: Counts; isNamed?: boolean }) {
+  return STATES.filter(({ letter }) => counts[letter]).map(({ letter, name }) => (
+    <span key={letter} className="trouble" title={counted(counts[letter] ?? 0, `${name} partition`)}>
+      <Mark letter={letter} /> {(counts[letter] ?? 0).toLocaleString("en")}
+      <span className={isNamed ? "" : "unseen"}> {name}</span>{" "}
+    </span>
+  ));
+}
+
+function sentenceOf({ value, problem, isAsked }: Answer<Datasets>): string {
+  if (problem) return problem;
+  if (!value) return isAsked ? "Looking for datasets …" : "";
+  if (!value.count) return "There is no such dataset, or you may not see it.";
+  const more = value.count - value.datasets.length;
+  return counted(value.count, "dataset") + (more > 0 ? `; type more of the name to see the other ${more}` : "");
+}

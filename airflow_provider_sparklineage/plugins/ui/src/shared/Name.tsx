@@ -1,0 +1,22 @@
+// Names, and links to where something is shown: no text of an event ever becomes markup.
+
+import type { ReactNode } from "react";
+
+import { shown } from "./names";
+
+// A name of somebody else's: its direction is its own and turns nothing around it.
+export function Name({ text, className }: { text: string; className?: string }) {
+  return <bdi className={className} title={shown(text)} dir="auto">{shown(text)}</bdi>;
+}
+
+// A link, but only of the kind that a browser follows to a page; else the text alone, if it is wanted.
+export function Link({ url, children, otherwise = null }: { url: string | undefined; children: ReactNode; otherwise?: ReactNode }) {
+  const target = url ? targetOf(url) : null;
+  if (!target) return otherwise;
+  return <a href={target} target="_blank" rel="noopener noreferrer">{children}</a>;
+}
+
+function targetOf(url: string): string | null {
+  const target = URL.canParse(url, document.baseURI) ? new URL(url, document.baseURI) : null;
+  return target && ["http:", "https:"].includes(target.protocol) ? target.href : null;
+}

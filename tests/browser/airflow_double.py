@@ -1,0 +1,103 @@
+"""Airflow, played by answers of a test: only so can each of them be late."""
+
+from __future__ import annotations
+
+import urllib.parse
+
+import pytest
+
+from airflow_provider_sparklineage.plugins import page as page_files
+
+HOST = """<!doctype html><html class="light" lang="en"><title>Airflow</title><body>
+<div id="host"></div>
+<script type="module">
+globalThis.React = {
+  useRef: () => ({ current: document.getElementById("host") }),
+  useEffect: (effect) => effect(),
+  createElement: (type, props) => (typeof type === "function" ? type(props) : null),
+};
+await import("/sparklineage/page/tab.js");
+const task = { dagId: "shop", runId: "of 6", taskId: "revenue", mapIndex: "{mapIndex}" };
+globalThis.AirflowPlugin(task);
+</script>"""
+RUNNING = {
+    "event": None,
+    "message": "This try has not ended.",
+    "tries": [1],
+    "try_number": 1,
+    "latest": 1,
+    "note": "",
+    "links": {},
+    "state": "running",
+    "has_ended": False,
+    "expected_at": None,
+    "expected": None,
+    "last": None,
+}
+NO_OTHERS = {"runs": 0, "datasets": [], "note": ""}
+
+
+class FakeAirflow:
+    """Answers by the last part of their paths; what is withheld is answered when it is let go."""
+
+    def __init__(self, page):
+        self.page = page
+        self.answers = {"lineage": RUNNING, "partitions": NO_OTHERS}
+        self.asked = []
+        self.withheld = {}
+        page.route("http://airflow.example/**", self._answer)
+
+    @property
+    def root(self):
+        return self.page.locator("#host main")
+
+    def withhold(self, *names):
+        self.withheld.update({name: [] for name in names})
+
+    def let_go(self, *names):
+        for name in names:
+            for route in self.withheld.pop(name):
+                self._fulfill(route, name)
+
+    def is_asked_for(self, name):
+        for _ in range(200):
+            if self.withheld.get(name) or name in self.asked:
+                return
+            self.page.wait_for_timeout(20)
+        pytest.fail(f"{name} was not asked for")
+
+    def open(self):
+        self.page.goto("http://airflow.example/")
+
+    def _answer(self, route):
+        name = urllib.parse.urlsplit(route.request.url).path.rpartition("/")[2]
+        self.asked.append(name)
+        if name in self.withheld:
+            self.withheld[name].append(route)
+        else:
+            self._fulfill(route, name)
+
+    def _fulfill(self, route, name):
+        if not name:
+            route.fulfill(body=HOST, content_type="text/html")
+        elif name in page_files.files():
+            route.fulfill(body=page_files.content(name), content_type=page_files.files()[name])
+        elif name == "state":
+            keys = ("state", "latest", "has_ended", "expected_at")
+            route.fulfill(json={key: self.answers["lineage"][key] for key in keys})
+        elif isinstance(self.answers.get(name), int):
+            route.fulfill(status=self.answers[name])
+        elif name in self.answers:
+            route.fulfill(json=self.answers[name])
+        else:
+            route.fulfill(status=204)
+
+
+def done(event):
+    return RUNNING | {"event": event, "message": "", "state": "success", "has_ended": True}
+
+
+def name_of(chunk):
+    """Name the file of the tab that has a checksum in its name."""
+    (name,) = (name for name in page_files.files() if name.startswith(f"{chunk}-"))
+    return name
