@@ -172,7 +172,7 @@ def _conversion(args: argparse.Namespace) -> Conversion:
     The option is a JSON object, or the path of a file that has one. Nothing is sent to the URL in
     it. Without the option, the defaults are used.
 
-    :raise UnusableInputError: if the option is neither, or is given without ``--format datahub``
+    :raise UnusableInputError: if the option is neither
     :raise SettingsError: if a key of the object is unknown, or a value impossible
     """
     from airflow_provider_sparklineage.datahub import configuration
@@ -188,8 +188,6 @@ def _conversion(args: argparse.Namespace) -> Conversion:
         )
     if not isinstance(document, dict):
         commands.refuse("--transport is no JSON object.", _TRANSPORT_EXAMPLE)
-    if args.format != _DATAHUB and args.transport:
-        commands.refuse("--transport is for --format datahub.", "Leave it out, or give both.")
     goes_nowhere = {} if "server" in document or "folder" in document else {"folder": "."}
     return configuration.read({**document, **goes_nowhere}).conversion
 
@@ -241,10 +239,11 @@ def events_of(inputs: Sequence[str], application: str | None = None) -> list[sto
     files together are merged into one event.
 
     :param application: run id of the Spark application to merge, if captured events are of several
-    :raise UnusableInputError: if the input has no event
+    :raise UnusableInputError: if the input has no event, or an application is wanted of what is
+        merged already
     """
 
-    def merged(of: list[str]) -> stored.Stored:
+    def merged(of: list[str], application: str | None = None) -> stored.Stored:
         with event_files.open_bundle(of, application=application) as bundle:
             return stored.readable(merged_event(bundle, task_lineage(bundle)))
 
@@ -255,11 +254,16 @@ def events_of(inputs: Sequence[str], application: str | None = None) -> list[sto
             commands.refuse(f"{place}: {error.problem}", error.fix)
 
     with downloaded(inputs) as here, event_files.materialised(here) as paths:
-        events = [merged([path]) for path in paths if Path(path).is_dir()]
         files = [path for path in paths if not Path(path).is_dir()]
+        if application is not None and not files:
+            commands.refuse("A capture bundle has one application.", "Leave out --application.")
+        events = [merged([path]) for path in paths if Path(path).is_dir()]
         if files:
             in_files = event_files.merged_events(files)
+            if application is not None and in_files.events:
+                commands.refuse("The events are merged already.", "Leave out --application.")
             for line in in_files.malformed if in_files.events else ():
                 commands.note(f"note: left out: {line}")
-            events += [checked(*event) for event in in_files.events] or [merged(files)]
+            checked_events = [checked(*event) for event in in_files.events]
+            events += checked_events or [merged(files, application)]
     return events

@@ -70,12 +70,9 @@ def opened(args: argparse.Namespace) -> Iterator[History]:
     An answer that takes longer than ``--seconds`` is given up.
 
     :raise HistoryError: if there is no store, or no engine to read it
-    :raise UnusableInputError: if ``--store`` and ``--events`` are both given, or the events cannot
-        be read
+    :raise UnusableInputError: if the events cannot be read
     """
     if inputs := getattr(args, "events", None):
-        if args.store:
-            commands.refuse("Give --store or --events, not both.")
         with _store_of(inputs) as store, History(store) as history, within(_bound(args)):
             yield history
         return
@@ -189,8 +186,6 @@ def build(args: argparse.Namespace) -> int:
     """Add events to the store; return the exit code."""
     url = store_url(args)
     store, texts = Store(url), list(args.source)
-    if args.delivered and texts:
-        commands.refuse("--delivered reads no source.", "Give --delivered, or sources.")
     if args.delivered:
         # A new store has the events of the archive: tasks deliver events only to a store.
         texts = [] if store.manifest.generation else _archive_if_any()

@@ -20,7 +20,6 @@ instance is compared with the run before it that has the same map index.
 
 from __future__ import annotations
 
-import difflib
 import itertools
 from collections import Counter, defaultdict, deque
 from statistics import median
@@ -42,7 +41,7 @@ from airflow_provider_sparklineage.history.queries.patterns.observed import (
 from airflow_provider_sparklineage.history.queries.patterns.rules import NONE
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.exceptions import UnknownNameError
-from airflow_provider_sparklineage.model.texts import some
+from airflow_provider_sparklineage.model.texts import did_you_mean, some
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -161,8 +160,9 @@ def _only(history: Rows, task: str) -> str:
         msg = f"{task!r} is not one task: {some(ends, 20)}."
         raise UnknownNameError(msg, "Write one of them.")
     problem = f"No successful run of {task!r} is in the history."
-    if near := difflib.get_close_matches(task, jobs, _SHOWN):
-        raise UnknownNameError(problem, f"Similar: {some(near, _SHOWN)}.")
+    by_end = {job.rpartition(".")[2]: job for job in jobs} | {job: job for job in jobs}
+    if near := did_you_mean(task, by_end, by_end.__getitem__):
+        raise UnknownNameError(problem, near)
     raise UnknownNameError(problem, f"It has runs of: {some(jobs, 20)}." if jobs else "")
 
 

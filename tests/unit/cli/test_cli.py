@@ -16,6 +16,7 @@ import pytest
 
 from airflow_provider_sparklineage import cli
 from airflow_provider_sparklineage.cli import commands
+from airflow_provider_sparklineage.cli.command_line import AIRFLOW_COMMANDS, COMMANDS
 from airflow_provider_sparklineage.event.model import read_document
 from airflow_provider_sparklineage.model.terms import JobName
 from airflow_provider_sparklineage.spark.capture import bundle as capture
@@ -346,7 +347,7 @@ def functions(command):
 
 
 def test_every_command_names_a_function():
-    listed = {f for c in (*cli.COMMANDS, *cli.AIRFLOW_COMMANDS) for f in functions(c)}
+    listed = {f for c in (*COMMANDS, *AIRFLOW_COMMANDS) for f in functions(c)}
     missing = []
     for listed_function in sorted(listed):
         module, _, name = listed_function.partition(":")
@@ -360,7 +361,7 @@ def test_every_command_names_a_function():
 def test_readme_names_every_command():
     readme = (Path(cli.__file__).parents[2] / "README.md").read_text()
     named = set(re.findall(r"^(?:airflow )?sparklineage ([\w-]+)", readme, re.MULTILINE))
-    assert {command.name for command in (*cli.COMMANDS, *cli.AIRFLOW_COMMANDS)} <= named
+    assert {command.name for command in (*COMMANDS, *AIRFLOW_COMMANDS)} <= named
 
 
 def test_an_unknown_schema_is_reported_with_the_known_ones(run):
