@@ -102,15 +102,17 @@ _MERGE = Command(
 )
 _SHOW = Command(
     "show",
-    "Show the datasets that a task read and wrote, column by column, and the missing lineage",
+    "Show the datasets that a task read and wrote, column by column, and the missing lineage; or "
+    "the meaning of a code of missing lineage, and what to do",
     "events:show_events",
     (
         argument(
             "input",
-            "BUNDLE_OR_FILE",
+            "BUNDLE_FILE_OR_CODE",
             "capture bundles (directories, or URLs where drivers in a cluster delivered "
             "them), and files of captured Spark events of one application or of merged events, of "
-            "which the last of each job counts (NDJSON or JSON, - for stdin)",
+            "which the last of each job counts (NDJSON or JSON, - for stdin); or codes of "
+            "degradations, e.g. partitions_unknown, to see what they mean and what to do",
             nargs="+",
         ),
         argument(
@@ -121,7 +123,11 @@ _SHOW = Command(
         _APPLICATION,
         _STRICT,
     ),
-    ("show events.ndjson", "show events.ndjson --html lineage.html"),
+    (
+        "show events.ndjson",
+        "show events.ndjson --html lineage.html",
+        "show partitions_unknown",
+    ),
 )
 
 

@@ -24,8 +24,9 @@ from airflow_provider_sparklineage.event import model, stored
 from airflow_provider_sparklineage.event.document import replaced
 from airflow_provider_sparklineage.event.pipeline import merged_event
 from airflow_provider_sparklineage.lineage.bundle import task_lineage
-from airflow_provider_sparklineage.model import credentials, exceptions
+from airflow_provider_sparklineage.model import credentials, exceptions, texts
 from airflow_provider_sparklineage.model.budget import UNLIMITED
+from airflow_provider_sparklineage.model.degradations import DegradationCode
 from airflow_provider_sparklineage.plugins import page
 from airflow_provider_sparklineage.settings.resolution import resolve
 from airflow_provider_sparklineage.spark.capture import event_files
@@ -197,6 +198,8 @@ def _notes(event: dict[str, Any], *, strict: bool) -> int:
     missing = capture.degradations or []
     for entry in missing:
         commands.note(f"note: {entry.code}: {entry.message}")
+    if missing:
+        commands.note(f"note: {show.HOW_TO_ASK}")
     if more := capture.unlisted:
         commands.note(f"note: {more} more are not listed in the event")
     if stored.misses_detail(event):
@@ -212,8 +215,13 @@ def _notes(event: dict[str, Any], *, strict: bool) -> int:
 def show_events(args: argparse.Namespace) -> int:
     """Print the merged events of the input, or write an HTML page of them (``--html``).
 
+    In place of the input there may be codes of degradations, whose meanings are printed.
+
     :return: the exit code
     """
+    if codes := _codes(args):
+        show.print_codes(codes, sys.stdout)
+        return 0
     events = events_of(args.input, args.application)
     if args.html:
         _write_page(Path(args.html), [one.document for one in events])
@@ -222,6 +230,23 @@ def show_events(args: argparse.Namespace) -> int:
             show.print_event(one.event, sys.stdout)
     missing = any(one.event.capture.degradations for one in events)
     return 1 if args.strict and missing else 0
+
+
+def _codes(args: argparse.Namespace) -> list[DegradationCode]:
+    """Give the codes of degradations that are named in place of the input; [] if there are none.
+
+    :raise UnusableInputError: if there are codes and inputs, or options that are about an input; if
+        there is no such file, and a code is similar
+    """
+    names = [text for text in args.input if not Path(text).exists()]
+    codes = [DegradationCode(name) for name in names if name in list(DegradationCode)]
+    if not codes:
+        for name in names:
+            if near := texts.did_you_mean(name, DegradationCode):
+                commands.refuse(f"{name} does not exist.", near)
+    elif len(codes) < len(args.input) or args.html or args.application or args.strict:
+        commands.refuse(f"{codes[0]} is the code of a degradation.", "Give codes alone.")
+    return codes
 
 
 def _write_page(file: Path, events: list[dict[str, Any]]) -> None:

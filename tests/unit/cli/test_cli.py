@@ -18,6 +18,7 @@ from airflow_provider_sparklineage import cli
 from airflow_provider_sparklineage.cli import commands
 from airflow_provider_sparklineage.cli.command_line import AIRFLOW_COMMANDS, COMMANDS
 from airflow_provider_sparklineage.event.model import read_document
+from airflow_provider_sparklineage.model.degradations import DegradationCode
 from airflow_provider_sparklineage.model.terms import JobName
 from airflow_provider_sparklineage.spark.capture import bundle as capture
 from airflow_provider_sparklineage.spark.capture.bundle import Manifest
@@ -328,6 +329,53 @@ def test_actions_whose_applications_events_are_missing_are_still_one_application
     done = run("merge", str(file))
     assert done.code == 0
     assert "application_unfinished" in done.err
+
+
+# --- codes of degradations ------------------------------------------------------------------------
+
+
+def test_show_says_what_a_code_means_and_what_to_do(run):
+    done = run("show", "no_events", "partitions_cut")
+    assert [line.rstrip() for line in done.out.splitlines()] == [
+        "no_events",
+        f"  meaning     {DegradationCode.NO_EVENTS.meaning}",
+        f"  missing     {DegradationCode.NO_EVENTS.missing}",
+        f"  what to do  {DegradationCode.NO_EVENTS.remedy}",
+        "partitions_cut",
+        f"  meaning     {DegradationCode.PARTITIONS_CUT.meaning}",
+        f"  missing     {DegradationCode.PARTITIONS_CUT.missing}",
+        f"  what to do  {DegradationCode.PARTITIONS_CUT.remedy}",
+    ]
+    assert done.code == 0
+
+
+@pytest.mark.parametrize(
+    ("argv", "error"),
+    [
+        (("partition_cut",), "partition_cut does not exist. Did you mean partitions_cut"),
+        (("no_events", STAGING), "no_events is the code of a degradation. Give codes alone."),
+        (("no_events", "--strict"), "no_events is the code of a degradation. Give codes alone."),
+        (("nowhere",), "nowhere does not exist."),
+    ],
+    ids=lambda one: " ".join(one) if isinstance(one, tuple) else "",
+)
+def test_what_is_no_code_is_reported(run, argv, error):
+    done = run("show", *argv)
+    assert done.err.startswith(f"sparklineage: {error}")
+    assert (done.code, done.out) == (2, "")
+
+
+def test_a_file_with_the_name_of_a_code_is_a_file(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "no_events").write_bytes(golden("staging_chain").read_bytes())
+    assert "Columns of revenue" in run("show", "no_events").out
+
+
+@pytest.mark.parametrize("command", ["show", "merge"])
+def test_what_prints_a_code_says_how_to_ask_about_it(run, command):
+    done = run(command, STAGING)
+    assert "internal_read_assumed" in (out := done.out if command == "show" else done.err)
+    assert "`sparklineage show CODE` says what a code means, and what to do" in out
 
 
 # --- schema, help ---------------------------------------------------------------------------------
