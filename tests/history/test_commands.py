@@ -197,7 +197,7 @@ def test_too_many_stale_runs_are_an_error_that_names_what_makes_them_stale(run, 
         every = run("stale", "--store", store)
         one = run("stale", "weekly_report", "--store", store)
     assert "runs are stale: too many to list. Name one dataset (sparklineage stale" in every.err
-    assert every.err.endswith("runs stale (--ignore DATASET): /flights/lake/flights.\n")
+    assert every.err.endswith("runs stale (--ignore DATASET): flights.\n")
     assert "runs made what is there of the dataset: too many to look at." in one.err
     assert (every.code, one.code) == (2, 2)
 
@@ -240,7 +240,7 @@ def test_patterns_gaps_and_drift_of_a_month_in_which_all_went_well(run, ask, sto
     nothing = run("gaps", "planes", "--store", store).out
     assert nothing.startswith("No run is known that wrote partitions of it")
     unruled = run("patterns", "flights", "--store", store).out
-    assert re.search(r"no rule is known: \S+/raw/flights.csv, \S+/raw/weather.csv\.", unruled)
+    assert "no rule is known: flights.csv, weather.csv." in unruled
     assert ask("drift", "example_report_flight_delays.daily_delays") == []
     assert ask("drift", "daily_delays") == []
 

@@ -26,6 +26,7 @@ from airflow_provider_sparklineage.history.engines import building
 from airflow_provider_sparklineage.history.engines.duckdb import History
 from airflow_provider_sparklineage.history.facts import Try
 from airflow_provider_sparklineage.history.queries.answers import at_utc_if_known
+from airflow_provider_sparklineage.history.queries.datasets import names_in
 from airflow_provider_sparklineage.history.sources import MAX_BYTES, source_of
 from airflow_provider_sparklineage.history.store import Store, local_path
 from airflow_provider_sparklineage.model import exceptions
@@ -301,6 +302,7 @@ def show_datasets(args: argparse.Namespace) -> int:
     with opened(args) as history:
         rows = history.rows(_DATASETS)
         [runs] = history.rows(_RUNS)
+        names = names_in(history)
     for row in rows:
         row["last_written"] = at_utc_if_known(row["last_written"])
     datasets: list[dict[str, Any]] = msgspec.to_builtins(rows)
@@ -314,19 +316,35 @@ def show_datasets(args: argparse.Namespace) -> int:
     if runs["first"]:
         what += f", from {tables.time_text(runs['first'])} to {tables.time_text(runs['last'])} UTC"
     out.print(show.escape(f"{store_url(args)}: {what}"), soft_wrap=True)
-    tables.print_table(_dataset_columns(), datasets, sys.stdout)
+    datasets.sort(key=lambda row: str(DatasetName(**row["dataset"])).rpartition("/"))
+    tables.print_table(_dataset_columns(names), datasets, sys.stdout)
     return 0
 
 
-def _dataset_columns() -> Sequence[tables.Column]:
+def _dataset_columns(names: tables.Names) -> Sequence[tables.Column]:
+    def full(row: tables.Document) -> str:
+        return str(DatasetName(**row["dataset"]))
+
+    def below_folder(row: tables.Document) -> str:
+        name = full(row).rpartition("/")[2]
+        return max(name, tables.dataset_text(row["dataset"], names), key=len)
+
     return (
-        tables.Column("dataset", lambda row: str(DatasetName(**row["dataset"])), "cyan"),
+        tables.Column(
+            "dataset",
+            full,
+            "cyan",
+            heading=lambda row: full(row).rpartition("/")[0] or "/",
+            below_heading=below_folder,
+        ),
         tables.Column(
             "partitions", lambda row: f"{row['partitions']:,}" if row["partitions"] else ""
         ),
         tables.Column("written by", lambda row: _runs_text(row["written_by"])),
         tables.Column("read by", lambda row: _runs_text(row["read_by"])),
-        tables.Column("last written (UTC)", lambda row: tables.time_text(row["last_written"])),
+        tables.Column(
+            "last written (UTC)", lambda row: tables.time_text(row["last_written"]), detail=2
+        ),
     )
 
 

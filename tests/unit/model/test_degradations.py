@@ -1,4 +1,4 @@
-"""The codes of degradations: each has its meaning, its remedy, and its line on the page of limits."""
+"""The codes of degradations: each has a meaning, a remedy, and a place on the page of limits."""
 
 from __future__ import annotations
 
