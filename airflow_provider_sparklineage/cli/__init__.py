@@ -1,3 +1,4 @@
+# PYTHON_ARGCOMPLETE_OK - argcomplete looks for this near the beginning of the file
 """The ``sparklineage`` command, and the commands of ``airflow sparklineage``.
 
 :mod:`.command_line` lists all commands with their arguments, and :mod:`.parsing` reads the command

@@ -8,6 +8,7 @@ of Airflow's own, which gets the same texts (:func:`epilog`).
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from functools import cache
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -134,6 +135,10 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     :param argv: the arguments after the program's name; None for those of this process
     :raise SystemExit: if the usage is wrong, or if the help or the version was printed
     """
+    if "_ARGCOMPLETE" in os.environ:  # a shell asks what may stand at the cursor
+        from airflow_provider_sparklineage.cli import completion
+
+        completion.complete(parser(), _actions(parser()))
     args, unknown = parser().parse_known_args(argv)
     if args.command is None:
         args.parser.print_help()
@@ -141,6 +146,15 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     if unknown:
         args.parser.error(_unknown(args.command, unknown))
     return args
+
+
+def _actions(of: argparse.ArgumentParser) -> Iterator[argparse.Action]:
+    """Give the arguments of a parser, and those of its commands."""
+    for action in of._actions:  # noqa: SLF001 - argparse gives them to nobody else
+        yield action
+        if isinstance(action.choices, dict):
+            for parser in action.choices.values():
+                yield from _actions(parser)
 
 
 def _unknown(command: Command, arguments: Sequence[str]) -> str:

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 FRESH = timedelta(hours=1)
 """The age from which a store is noted as old."""
 
-_VARIABLE = "AIRFLOW__SPARKLINEAGE__HISTORY_URL"
+STORE_VARIABLE = "AIRFLOW__SPARKLINEAGE__HISTORY_URL"
 """The environment variable of the option, which Airflow prefers to all other places of it."""
 _EXPANDED = {"$", "~"}  # Airflow expands variables and the user's home
 
@@ -64,7 +64,7 @@ def store_url(args: argparse.Namespace) -> str:
     """
     if args.store:
         return str(args.store)
-    url = os.environ.get(_VARIABLE, "")
+    url = os.environ.get(STORE_VARIABLE, "")
     if url and not _EXPANDED & {*url}:
         # Where the option names the store, a question does not need these modules.
         from airflow_provider_sparklineage.settings.resolution import Origin, Source, value

@@ -170,6 +170,14 @@ def cell_of(history: sql.Rows, dataset: DatasetName, partition: str | None) -> s
     raise UnknownNameError(*_no_partition(history, dataset, cell, sorted(unknown)))
 
 
+def partitions_of(history: sql.Rows, dataset: DatasetName) -> list[str]:
+    """Give the partitions of a dataset as :func:`cell_of` takes them, in the order of their names.
+
+    :param history: an opened store of the history
+    """
+    return [row["partition"] for row in history.rows(_CELLS, dataset._asdict())]
+
+
 def _no_partition(
     history: sql.Rows, dataset: DatasetName, cell: str, unknown: Sequence[str]
 ) -> tuple[str, str]:
