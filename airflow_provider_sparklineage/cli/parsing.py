@@ -2,7 +2,8 @@
 
 An error of usage prints the usage of the command at hand, and names the nearest command or option.
 The help of a command ends with examples and the exit codes. ``airflow sparklineage`` has a parser
-of Airflow's own, which gets the same texts (:func:`epilog`).
+of Airflow's own, which gets the same texts (:func:`epilog`). If a shell asks for completion, the
+process ends with the words that may stand at the cursor.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from contextlib import suppress
 from functools import cache
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from airflow_provider_sparklineage.cli.command_line import (
     AIRFLOW_COMMANDS,
@@ -20,10 +22,17 @@ from airflow_provider_sparklineage.cli.command_line import (
 )
 from airflow_provider_sparklineage.cli.commands import Command, Group, note
 from airflow_provider_sparklineage.model import producer, texts
+from airflow_provider_sparklineage.model.degradations import DegradationCode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from airflow_provider_sparklineage.history.engines.duckdb import History
+
+    Completer = Callable[[str, argparse.Namespace], Iterable[str]]
+
+
+T = TypeVar("T")
 
 PROG = "sparklineage"
 AIRFLOW_PROG = "airflow sparklineage"
@@ -136,9 +145,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     :raise SystemExit: if the usage is wrong, or if the help or the version was printed
     """
     if "_ARGCOMPLETE" in os.environ:  # a shell asks what may stand at the cursor
-        from airflow_provider_sparklineage.cli import completion
-
-        completion.complete(parser(), _actions(parser()))
+        _complete(parser(), _actions(parser()))
     args, unknown = parser().parse_known_args(argv)
     if args.command is None:
         args.parser.print_help()
@@ -215,3 +222,88 @@ def parser_of(command: Command, prog: str) -> argparse.ArgumentParser:
     of = _Parser(prog=f"{prog} {command.name}")
     _add_arguments(of, command)
     return of
+
+
+# --- completion -----------------------------------------------------------------------------------
+
+
+# Datasets and partitions are those of the store that --store or the environment names. Other stores
+# are not asked: to import Airflow for its configuration or for a connection takes longer than
+# anybody waits for a key.
+
+
+_SECONDS = 2
+"""A store that takes longer is not asked: the shell waits."""
+
+
+def _complete(parser: argparse.ArgumentParser, actions: Iterable[argparse.Action]) -> None:
+    """Print what may stand at the cursor, and end the process, if a shell has asked for it.
+
+    :param parser: the parser of the program
+    :param actions: all arguments of its commands
+    """
+    import argcomplete
+
+    for action in actions:
+        if completer := _COMPLETERS.get(str(action.metavar)):
+            action.completer = _asked(completer)  # type: ignore[attr-defined]
+    argcomplete.autocomplete(parser, always_complete_options="long")
+
+
+def _asked(completer: Completer) -> Callable[..., list[str]]:
+    """Make the function that argcomplete calls, which gives nothing in place of an error."""
+
+    def of_argcomplete(prefix: str, parsed_args: argparse.Namespace, **_: Any) -> list[str]:
+        with suppress(Exception):  # a traceback would be mixed into the line that the user types
+            return [text for text in completer(prefix, parsed_args) if text.startswith(prefix)]
+        return []
+
+    return of_argcomplete
+
+
+def _datasets(prefix: str, args: argparse.Namespace) -> Iterable[str]:
+    from airflow_provider_sparklineage.history.queries.datasets import names_in
+
+    names = _answer(args, names_in) or {}
+    short = [name for name in names.values() if name.startswith(prefix)]
+    return short or map(str, names)
+
+
+def _partitions(_: str, args: argparse.Namespace) -> Iterable[str]:
+    from airflow_provider_sparklineage.history.queries.datasets import dataset_of, partitions_of
+
+    def of_dataset(history: History) -> list[str]:
+        return partitions_of(history, dataset_of(history, args.dataset))
+
+    return _answer(args, of_dataset) or ()
+
+
+def _answer(args: argparse.Namespace, question: Callable[[History], T]) -> T | None:
+    """Ask the store that the command line or the environment names.
+
+    :return: None if none is named, or if it is not on this machine
+    """
+    from airflow_provider_sparklineage.cli.history.store import STORE_VARIABLE
+    from airflow_provider_sparklineage.history.bounds import Bound, within
+    from airflow_provider_sparklineage.history.engines.duckdb import History
+    from airflow_provider_sparklineage.history.store import Store, local_path
+
+    url = args.store or os.environ.get(STORE_VARIABLE, "")
+    if not url or local_path(url) is None:
+        return None
+    with History(Store.open(url)) as history, within(Bound.of(_SECONDS, "")):
+        return question(history)
+
+
+def _codes(prefix: str, _: argparse.Namespace) -> Iterable[str]:
+    from argcomplete.completers import FilesCompleter
+
+    return [*(DegradationCode if prefix else ()), *FilesCompleter()(prefix)]
+
+
+_COMPLETERS: dict[str, Completer] = {
+    "DATASET": _datasets,
+    "PARTITION": _partitions,
+    "BUNDLE_FILE_OR_CODE": _codes,
+}
+"""The functions that give texts for an argument, by its metavar."""

@@ -15,6 +15,7 @@ from airflow_provider_sparklineage.cli.command_line import COMMANDS
 
 MONTH = Path(__file__).parents[1] / "golden" / "history" / "flights_month.ndjson.gz"
 SEPARATOR = "\013"
+WORDS = ("unknown", "inexact", "cut")
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +66,7 @@ def complete(tmp_path):
         ("sparklineage history ", {"build", "show", "--help"}),
         ("sparklineage stale --un", {"--unjudged"}),
         ("sparklineage merge events.json --format data", {"datahub"}),
-        ("sparklineage show partitions_", {f"partitions_{w}" for w in ("unknown", "inexact", "cut")}),
+        ("sparklineage show partitions_", {f"partitions_{word}" for word in WORDS}),
         ("sparklineage trace daily", set()),
         ("sparklineage trace --store /nowhere daily", set()),
         ("sparklineage trace --store s3://lake/history daily", set()),
