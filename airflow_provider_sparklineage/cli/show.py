@@ -6,6 +6,7 @@ from typing import IO, TYPE_CHECKING
 
 from rich.console import Console
 from rich.markup import escape as escape_markup
+from rich.padding import Padding
 from rich.table import Table
 
 from airflow_provider_sparklineage.event import model
@@ -69,8 +70,16 @@ def print_event(event: model.Event, file: IO[str]) -> None:
         out.print(f"\n[bold]Missing or assumed[/] ({HOW_TO_ASK})")
         for entry in missing:
             code, message = (escape(text or "") for text in (entry.code, entry.message))
-            out.print(f"  [yellow]{code}[/]  {message}", soft_wrap=not out.is_terminal)
+            _print_indented(out, f"[yellow]{code}[/]  {message}")
     out.print()
+
+
+def _print_indented(out: Console, text: str) -> None:
+    """Print a text on one line, or in a terminal on as many indented lines as it needs."""
+    if out.is_terminal:
+        out.print(Padding(text, (0, 0, 0, 2)))
+    else:
+        out.print(f"  {text}", soft_wrap=True)
 
 
 HOW_TO_ASK = "`sparklineage show CODE` says what a code means, and what to do"
@@ -323,9 +332,7 @@ def _print_columns(out: Console, output: model.Dataset, labels: Mapping[DatasetN
     out.print(table)
     everything = [_source(s, labels) for s in lineage.dataset or ()]
     if everything:
-        out.print(
-            f"  all of them by {some(everything, _MAX_INDIRECT)}", soft_wrap=not out.is_terminal
-        )
+        _print_indented(out, f"all of them by {some(everything, _MAX_INDIRECT)}")
 
 
 def _of_all(column: model.ColumnSources) -> list[model.Transformation]:

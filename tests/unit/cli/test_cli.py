@@ -15,7 +15,7 @@ from types import SimpleNamespace
 import pytest
 
 from airflow_provider_sparklineage import cli
-from airflow_provider_sparklineage.cli import commands
+from airflow_provider_sparklineage.cli import commands, show
 from airflow_provider_sparklineage.cli.command_line import AIRFLOW_COMMANDS, COMMANDS
 from airflow_provider_sparklineage.event.model import read_document
 from airflow_provider_sparklineage.model.degradations import DegradationCode
@@ -197,6 +197,22 @@ def test_show_prints_tables_columns_and_what_is_missing(run):
     assert "orders.amount (aggregation), rates.rate (aggregation)" in out
     assert "internal_read_assumed" in out
     assert "\x1b" not in out  # no colours where there is no terminal
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_show_wraps_texts_between_words_and_keeps_their_indent(run, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("TERM", "dumb")
+    event = json.loads(run("merge", STAGING).out)
+    show.print_event(read_document(event), terminal := Terminal())
+    lines = terminal.getvalue().splitlines()
+    begin = next(n for n, line in enumerate(lines) if line.startswith("  internal_read_assumed"))
+    assert [line[:2] for line in lines[begin : begin + 3]] == ["  "] * 3
+    assert max(map(len, lines)) <= 80
 
 
 def test_show_takes_a_bundle(run, bundle):
