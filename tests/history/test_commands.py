@@ -22,7 +22,7 @@ from airflow_provider_sparklineage.history.bounds import Bound
 from airflow_provider_sparklineage.history.engines import building
 from airflow_provider_sparklineage.history.queries import stale as queries
 from airflow_provider_sparklineage.history.store import Store
-from tests.unit.history.worlds import add_facts, at, event, lines, write
+from tests.unit.history.worlds import add_facts, at, event, lines, read, write
 
 RECORDED = Path(__file__).parents[1] / "golden" / "history"
 MONTH, REWRITTEN, CLEARED = (
@@ -371,6 +371,26 @@ def test_gaps_of_runs_that_wrote_an_unknown_part_are_not_judged(run, tmp_path):
         "The partitions follow from no date.",
         "1 run wrote an unknown part of it.",
     ]
+
+
+def test_drift_names_the_namespace_where_two_airflows_have_a_task_of_one_name(run, tmp_path):
+    events = [
+        event(f"{space}-{n}", at(n), read(), *more, namespace=space, job="dag.load")
+        for n, space, more in (
+            (1, "prod", []),
+            (2, "test", []),
+            (3, "prod", []),
+            (4, "test", [read(name="rates")]),
+        )
+    ]
+    add_facts(Store(str(tmp_path)), lines(events))
+    [titles, row, *_] = run("drift", "load", "--store", tmp_path).out.splitlines()
+    assert titles.split()[-1] == "namespace"
+    assert row.split()[-5:] == ["rates", "is", "read", "now.", "test"]
+    [titles, row, *_] = run("drift", "test:load", "--store", tmp_path).out.splitlines()
+    assert "namespace" not in titles
+    assert row.rstrip().endswith("rates    is read now.")
+    assert run("drift", "prod:load", "--store", tmp_path).out.startswith("Each run did the same")
 
 
 def test_an_answer_that_takes_too_long_is_given_up_with_what_to_do(run, store):

@@ -140,6 +140,7 @@ def print_gaps(rows: Sequence[tables.Document], file: IO[str], *, is_all: bool =
             below_heading=lambda _: "",
         ),
         tables.Column("DAG run", _dag_runs_text),
+        tables.namespace_column(rows),
         tables.Column(
             "logical date (UTC)",
             lambda row: tables.times_text(row, _logical_date),
@@ -162,8 +163,7 @@ def answer_drift(args: argparse.Namespace) -> int:
     """Print the changes from each run of a task to the next; return the exit code."""
     with opened(args) as history, commands.progress("Comparing runs", None):
         answer = compare(history, args.task)
-        are_many = len({one.namespace for one in answer.changes}) > 1
-        columns = _drift_columns(names_in(history), are_many=are_many)
+        columns = _drift_columns(names_in(history), are_many=answer.tasks > 1)
     empty = "Each run did the same as the one before it."
     return _listed(args, answer.changes, columns, empty, answer.unjudged)
 
@@ -191,7 +191,7 @@ def answer_patterns(args: argparse.Namespace) -> int:
         unruled = observed.without_pattern(history, dataset, learned)
         names = names_in(history)
     empty = "" if unruled else "No run is known that read its sources."
-    code = _listed(args, learned, _pattern_columns(names), empty)
+    code = _listed(args, learned, _pattern_columns(names, msgspec.to_builtins(learned)), empty)
     if unruled and not args.json:
         read = show.escape(some([names.get(one, str(one)) for one in unruled], _MAX_UNRULED))
         show.console(sys.stdout).print(f"Read by conditions, so that no rule is known: {read}.")
@@ -201,7 +201,9 @@ def answer_patterns(args: argparse.Namespace) -> int:
 _MAX_UNRULED = 10
 
 
-def _pattern_columns(names: tables.Names) -> Sequence[tables.Column]:
+def _pattern_columns(
+    names: tables.Names, rows: Sequence[tables.Document]
+) -> Sequence[tables.Column]:
     return (
         tables.Column(
             "job",
@@ -212,6 +214,7 @@ def _pattern_columns(names: tables.Names) -> Sequence[tables.Column]:
         tables.Column("reads", lambda row: tables.dataset_text(row["input"], names), "cyan"),
         tables.Column("rule", lambda row: row["relation"], detail=1),
         tables.Column("runs", lambda row: f"{row['support']} of {row['seen']}"),
+        tables.namespace_column(rows),
         tables.Column("exceptions", _exceptions, "yellow", detail=1),
     )
 

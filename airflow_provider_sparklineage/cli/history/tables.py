@@ -10,7 +10,7 @@ first. The runs of a plan are printed in the order in which they have to run aga
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 from itertools import groupby
 from operator import itemgetter
@@ -182,6 +182,25 @@ def dataset_text(dataset: Document | None, names: Names) -> str:
         return ""
     name = DatasetName(dataset["namespace"], dataset["name"])
     return names.get(name, str(name))
+
+
+def namespace_column(rows: Sequence[Document]) -> Column:
+    """Make the column of the job's namespace; it is empty if no job of another one has its name.
+
+    :param rows: all rows of the answer, each with the namespace of its job
+    """
+    namespaces: dict[Hashable, set[str]] = defaultdict(set)
+    for row in rows:
+        namespaces[_job_name(row)].add(row["namespace"])
+
+    def text(row: Document) -> str:
+        return row["namespace"] if len(namespaces[_job_name(row)]) > 1 else ""
+
+    return Column("namespace", text, detail=1)
+
+
+def _job_name(row: Document) -> Hashable:
+    return row.get("job") or (row["dag_id"], row["task_id"])
 
 
 def partition_text(partition: Mapping[str, str | None] | None) -> str:
@@ -502,7 +521,7 @@ def print_plan(plan: Plan, file: IO[str], *, names: Names, is_all: bool = False)
     if steps:
         _print_runs(
             "To clear, in this order",
-            (*_STEP_COLUMNS, _ENDED_COLUMN, because, _NOTE_COLUMN),
+            (*_STEP_COLUMNS, _ENDED_COLUMN, namespace_column(steps), because, _NOTE_COLUMN),
             steps,
             file,
             is_all=is_all,

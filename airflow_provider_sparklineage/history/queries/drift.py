@@ -125,10 +125,14 @@ class _RunFacts(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """The differences between the runs of a task, and a list of what could not be judged."""
+    """The differences between the runs of a task, and a list of what could not be judged.
+
+    :param tasks: number of the tasks that were compared: of one name, in different namespaces
+    """
 
     changes: list[Drift]
     unjudged: list[Unjudged]
+    tasks: int
 
 
 def drift(history: Rows, task: str, runs: int = RUNS) -> list[Drift]:
@@ -157,7 +161,7 @@ def compare(history: Rows, task: str, runs: int = RUNS) -> Comparison:
         of_task = _OfTask(history, one, rows[::-1], label, names)
         changes += of_task.changes()
         unjudged += of_task.unjudged()
-    return Comparison(sorted(changes, key=_order), unjudged)
+    return Comparison(sorted(changes, key=_order), unjudged, len(tasks))
 
 
 def _order(change: Drift) -> tuple[Any, ...]:

@@ -7,6 +7,7 @@ import re
 from datetime import UTC, datetime
 
 import pytest
+from msgspec.structs import replace
 
 from airflow_provider_sparklineage.cli.history import questions, tables
 from airflow_provider_sparklineage.cli.history.tables import print_hops
@@ -293,6 +294,22 @@ def test_in_80_columns_the_dag_is_above_its_tasks_and_the_reason_below_them(in_t
         "2  1     make_report  scheduled__2024-10-10T00:00:00  2024-10-09 03:04",
         "    because: read orders dt=2024-10-08 (amount → total)",
     ]
+
+
+def test_tasks_of_two_airflows_are_told_apart_where_they_have_one_name(in_terminal):
+    first, other = steps(2).steps
+    plan = Plan((replace(first, namespace="prod"), replace(other, namespace="test")))
+    [_, titles, *rows] = in_terminal(200, tables.print_plan, plan, names=ORDERS)
+    assert "namespace" in titles
+    assert [row.split()[-7] for row in rows] == ["prod", "test"]
+    alone = Plan((replace(first, namespace="prod"),))
+    assert "namespace" not in "".join(in_terminal(200, tables.print_plan, alone, names=ORDERS))
+
+
+def test_gaps_of_two_airflows_are_told_apart_where_their_tasks_have_one_name():
+    rows = [gap(8, "eu"), {**gap(8, "us"), "namespace": "test"}]
+    [_, *lines] = lines_of(questions.print_gaps, *rows)
+    assert [line.split()[3] for line in lines] == ["airflow", "test"]
 
 
 def test_where_there_is_width_a_row_is_a_line(in_terminal):
