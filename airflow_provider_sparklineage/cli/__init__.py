@@ -1,29 +1,30 @@
+# PYTHON_ARGCOMPLETE_OK - argcomplete looks for this near the beginning of the file
 """The ``sparklineage`` command, and the commands of ``airflow sparklineage``.
 
-:mod:`.command_line` lists all commands with their arguments. The function of a command is in
-another module, which is imported when the command runs, so that help is quick. Airflow itself calls
-:func:`airflow_commands`.
+:mod:`.command_line` lists all commands with their arguments, and :mod:`.parsing` reads the command
+line by this list. The function of a command is in another module, which is imported when the
+command runs, so that help is quick. Airflow itself calls :func:`airflow_commands`.
 
-Exit codes: 0 if the command is done; 1 if it is done with notes under ``--strict``, or is not done;
-2 if the input is unusable.
+Exit codes: 0 if the command is done; 1 if it is done with findings under ``--strict``, or is not
+done; 2 if the input or the usage is wrong; 130 if it is interrupted.
 """
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import os
 import sys
-from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
-from airflow_provider_sparklineage.cli.command_line import AIRFLOW_COMMANDS, COMMANDS
+from airflow_provider_sparklineage.cli import parsing
+from airflow_provider_sparklineage.cli.command_line import AIRFLOW_COMMANDS
 from airflow_provider_sparklineage.cli.commands import Command, Group, note
 from airflow_provider_sparklineage.model import credentials, exceptions, texts
 from airflow_provider_sparklineage.storage import bounded
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Callable, Sequence
 
     from airflow.cli.cli_config import CLICommand
@@ -108,62 +109,34 @@ def _fix_of_machine(error: Exception) -> str:
     return ""
 
 
-class _Parser(argparse.ArgumentParser):
-    """A parser whose errors quote wrong arguments with control characters escaped.
-
-    Otherwise the terminal would obey the control characters.
-    """
-
-    def error(self, message: str) -> NoReturn:
-        super().error(texts.escape_control_characters(message))
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the ``sparklineage`` command; return its exit code.
 
     :param argv: the arguments after the command's name; None for those of this process
     """
-    args = _parser().parse_args(argv)
-    return _guarded(args.run, args)
-
-
-@cache  # tests run thousands of commands in one process
-def _parser() -> _Parser:
-    parser = _Parser(
-        prog="sparklineage",
-        description="Lineage of Spark jobs run by Airflow, from captured events.",
-    )
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for command in COMMANDS:
-        _add(commands, command)
-    return parser
-
-
-def _add(parsers: argparse._SubParsersAction[_Parser], command: Command | Group) -> None:
-    sub = parsers.add_parser(command.name, help=command.help, description=command.help)
-    if isinstance(command, Group):
-        commands = sub.add_subparsers(dest="subcommand", required=True, metavar="COMMAND")
-        for one in command.commands:
-            _add(commands, one)
-        return
-    for argument in command.arguments:
-        sub.add_argument(*argument.flags, **argument.settings)
-    sub.set_defaults(run=command.run)
+    args = parsing.parse(argv)
+    command: Command = args.command
+    if parsing.is_misused(command, args, args.parser):
+        return 2
+    return _guarded(command.run, args)
 
 
 def airflow_commands() -> list[CLICommand]:
     """Give the commands of ``airflow sparklineage`` (``cli`` of the provider info)."""
     from airflow.cli.cli_config import ActionCommand, Arg, GroupCommand
 
-    def added(command: Command | Group) -> CLICommand:
+    def added(command: Command | Group, prog: str = parsing.AIRFLOW_PROG) -> CLICommand:
         if isinstance(command, Group):
-            subcommands = tuple(map(added, command.commands))
+            within = f"{prog} {command.name}"
+            subcommands = tuple(added(one, within) for one in command.commands)
             return GroupCommand(name=command.name, help=command.help, subcommands=subcommands)
 
         def run(args: argparse.Namespace) -> None:
             # Airflow's own commands on connections set this variable, too. Without it Airflow
             # does not find the connections in its database.
             os.environ.setdefault("_AIRFLOW_PROCESS_CONTEXT", "server")
+            if parsing.is_misused(command, args, parsing.parser_of(command, prog)):
+                raise SystemExit(2)
             code = _guarded(command.run, args)
             if code:
                 raise SystemExit(code)
@@ -172,12 +145,20 @@ def airflow_commands() -> list[CLICommand]:
             Arg(flags=a.flags, **a.settings)  # type: ignore[no-untyped-call]
             for a in command.arguments
         ]
-        return ActionCommand(name=command.name, help=command.help, func=run, args=arguments)
+        return ActionCommand(
+            name=command.name,
+            help=command.help,
+            func=run,
+            args=arguments,
+            description=command.help,
+            epilog=parsing.epilog(command, parsing.AIRFLOW_PROG),
+        )
 
     return [
         GroupCommand(
             name="sparklineage",
             help="Lineage of Spark jobs",
+            description=parsing.airflow_description(),
             subcommands=tuple(map(added, AIRFLOW_COMMANDS)),
         )
     ]

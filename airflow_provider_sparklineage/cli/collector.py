@@ -74,6 +74,11 @@ class BundleChoice(NamedTuple):
     dag_id: str = ""
     task_id: str = ""
 
+    @property
+    def is_place(self) -> bool:
+        """Whether it is the place of one bundle."""
+        return "://" in self.run or ("/" in self.run and Path(self.run).is_dir())
+
     def may_be(self, name: str) -> bool:
         """Whether a bundle with this name can belong to the chosen DAG and task."""
         return capture.may_be_of(name, self.dag_id, self.task_id)
@@ -142,7 +147,7 @@ def _find(
         root, _, name = choice.run.rstrip("/").rpartition("/")
         manifests = remote_bundles.manifests(root, budget, lambda one: one == name)
         return starmap(LocatedBundle, manifests)
-    if "/" in choice.run and Path(choice.run).is_dir():
+    if choice.is_place:
         return iter([LocatedBundle(choice.run, capture.load(Path(choice.run)).manifest)])
     remote: Iterable[tuple[str, capture.Manifest]] = ()
     if location.url:
@@ -542,6 +547,9 @@ def collect(args: argparse.Namespace) -> int:
         budget = Deadline().part(_COLLECT_S)
         mask_connections()
         choice = BundleChoice(args.run, args.dag or "", args.task or "")
+        if choice.is_place and (choice.dag_id or choice.task_id):
+            fix = "Leave out --dag and --task, or give the id of a DAG run."
+            commands.refuse(f"{args.run} is one bundle.", fix)
         with tempfile.TemporaryDirectory(prefix="sparklineage-") as work:
             # If no archive is configured, a temporary archive holds the events while they are sent,
             # because the sender reads events from an archive, by their names in it.

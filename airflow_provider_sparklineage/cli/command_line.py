@@ -2,12 +2,14 @@
 
 ``sparklineage`` has :data:`COMMANDS`, and ``airflow sparklineage`` has :data:`AIRFLOW_COMMANDS`. To
 add a command, write its function in a module of :mod:`airflow_provider_sparklineage.cli`, and list
-it here. The module may import anything, even Airflow if only ``airflow sparklineage`` has the
-command; help stays quick, because help does not import the module.
+it here, also in :data:`SECTIONS`. The module may import anything, even Airflow if only ``airflow
+sparklineage`` has the command; help stays quick, because help does not import the module.
 """
 
 from __future__ import annotations
 
+from argparse import ArgumentTypeError
+from contextlib import suppress
 from datetime import timedelta
 
 from airflow_provider_sparklineage.cli.commands import Argument, Command, Group, argument, switch
@@ -26,23 +28,25 @@ def _conn_id(reason: str = "") -> Argument:
 def _count(text: str) -> int:
     """Read a whole number of at least 0.
 
-    :raise ValueError: if the text is not such a number; argparse's own message then has the text
+    :raise ArgumentTypeError: if the text is not such a number
     """
-    number = int(text)
-    if number < 0:
-        raise ValueError
-    return number
+    with suppress(ValueError):
+        if (number := int(text)) >= 0:
+            return number
+    msg = f"{text!r} is no whole number of at least 0"
+    raise ArgumentTypeError(msg)
 
 
 def _days(text: str) -> timedelta:
     """Read a number of days of at least 0, as far as the calendar has them.
 
-    :raise ValueError: if the text is not such a number; argparse's own message then has the text
+    :raise ArgumentTypeError: if the text is not such a number
     """
-    days = float(text)
-    if not 0 <= days <= _MAX_DAYS:
-        raise ValueError
-    return timedelta(days=days)
+    with suppress(ValueError):
+        if 0 <= (days := float(text)) <= _MAX_DAYS:
+            return timedelta(days=days)
+    msg = f"{text!r} is no number of days, 0 to {_MAX_DAYS:,}"
+    raise ArgumentTypeError(msg)
 
 
 _MAX_DAYS = 365_000  # a thousand years
@@ -81,30 +85,34 @@ _MERGE = Command(
             "JSON_OR_FILE",
             "with --format datahub: configuration of the DataHubTransport that names are to "
             'be those of, e.g. \'{"env": "DEV"}\'',
+            needs=("--format datahub",),
         ),
         argument("--job-namespace", "NS", "namespace of the merged event's job"),
         argument("--job-name", "NAME", "name of the merged event's job"),
         argument(
             "--max-event-bytes",
             "N",
-            "how large the event may be, instead of [sparklineage] max_event_bytes",
+            "how large the event may be, instead of the option max_event_bytes",
             type=_count,
         ),
         _APPLICATION,
         _STRICT,
     ),
+    ("merge events.ndjson", "merge events.ndjson --format datahub"),
 )
 _SHOW = Command(
     "show",
-    "Show the datasets that a task read and wrote, column by column, and the missing lineage",
+    "Show the datasets that a task read and wrote, column by column, and the missing lineage; or "
+    "the meaning of a code of missing lineage, and what to do",
     "events:show_events",
     (
         argument(
             "input",
-            "BUNDLE_OR_FILE",
+            "BUNDLE_FILE_OR_CODE",
             "capture bundles (directories, or URLs where drivers in a cluster delivered "
             "them), and files of captured Spark events of one application or of merged events, of "
-            "which the last of each job counts (NDJSON or JSON, - for stdin)",
+            "which the last of each job counts (NDJSON or JSON, - for stdin); or codes of "
+            "degradations, e.g. partitions_unknown, to see what they mean and what to do",
             nargs="+",
         ),
         argument(
@@ -115,6 +123,11 @@ _SHOW = Command(
         _APPLICATION,
         _STRICT,
     ),
+    (
+        "show events.ndjson",
+        "show events.ndjson --html lineage.html",
+        "show partitions_unknown",
+    ),
 )
 
 
@@ -124,7 +137,7 @@ _SHOW = Command(
 _STORE = argument(
     "--store",
     "URL",
-    "URL or folder of the store; without it, [sparklineage] history_url of Airflow's "
+    "URL or folder of the store; without it, the option history_url of Airflow's "
     "configuration, else the folder history next to the archive",
 )
 _EVENTS = argument(
@@ -135,6 +148,7 @@ _EVENTS = argument(
     "stdin)",
     nargs="+",
     action="extend",
+    excludes=("--store",),
 )
 _ONE_DATASET = "namespace:name, its URI, or the end of its name if no other ends like that"
 _DATASET = argument("dataset", "DATASET", _ONE_DATASET)
@@ -150,7 +164,11 @@ _AS_OF = argument(
 _DEPTH = argument("--depth", "N", "at most so many runs away; all by default", type=_count)
 _JSON = switch("--json", "print one JSON object a line, for programs")
 _ALL = switch("--all", "a line for each partition, however many there are")
-_IF_ANY = switch("--strict", "exit with 1 if anything is found")
+_IF_ANY = switch(
+    "--strict",
+    "exit with 1 if anything is found",
+    excludes=("--clear",),  # by its exit code --clear reports whether all has run again
+)
 _OUTPUT = (_STORE, _JSON)
 _SECONDS = argument(
     "--seconds",
@@ -160,15 +178,20 @@ _SECONDS = argument(
     default=600,
 )
 _QUESTION = (_SECONDS, *_OUTPUT)
-_UNJUDGED = switch("--unjudged", "print only what the answer cannot judge, and why")
+_UNJUDGED = switch(
+    "--unjudged",
+    "print only what the answer cannot judge, and why",
+    excludes=("--all", "--ignore", "--plan", "--clear"),
+)
 _PLAN = (
     switch("--plan", "print the rerun plan alone"),
     switch(
         "--clear",
         "run the task instances of the plan again, wave by wave: Airflow clears them, after a "
         "question; only where Airflow has its database",
+        excludes=("--json",),
     ),
-    switch("--yes", "clear without the question"),
+    switch("--yes", "clear without the question", needs=("--clear",)),
 )
 
 _HISTORY = Group(
@@ -192,6 +215,7 @@ _HISTORY = Group(
                     "--delivered",
                     "add only what tasks delivered to the store when they ended; quick, as the "
                     "archive is not read",
+                    excludes=("source",),
                 ),
                 argument(
                     "--keep",
@@ -203,12 +227,14 @@ _HISTORY = Group(
                 switch("--json", "print it as JSON"),
                 switch("--strict", "exit with 1 if anything was skipped"),
             ),
+            ("history build", "history build events.ndjson --store ./history"),
         ),
         Command(
             "show",
             "Show the content of the history: its datasets, their partitions and runs",
             "history.store:show_datasets",
             _QUESTION,
+            ("history show", "history show --json"),
         ),
     ),
 )
@@ -227,11 +253,16 @@ _QUESTIONS = (
                 "--direct",
                 "of a column: only sources of its values, without the columns that decide which "
                 "rows or groups there are (filters, joins, …)",
+                needs=("--column",),
             ),
             _ALL,
             _EVENTS,
             _UNJUDGED,
             *_QUESTION,
+        ),
+        (
+            "trace daily_delays --partition flight_date=2013-01-16",
+            "trace daily_delays --column avg_visibility --direct",
         ),
     ),
     Command(
@@ -249,6 +280,10 @@ _QUESTIONS = (
             _EVENTS,
             _UNJUDGED,
             *_QUESTION,
+        ),
+        (
+            "impact flights --partition flight_date=2013-01-15",
+            "impact weather --column visib --plan",
         ),
     ),
     Command(
@@ -271,12 +306,14 @@ _QUESTIONS = (
             *_QUESTION,
             _IF_ANY,
         ),
+        ("stale", "stale daily_delays --plan", "stale --ignore flights"),
     ),
     Command(
         "gaps",
         "List partitions that runs of the DAG should have written, and none did",
         "history.questions:answer_gaps",
         (_DATASET, _ALL, _UNJUDGED, *_QUESTION, _IF_ANY),
+        ("gaps daily_delays",),
     ),
     Command(
         "drift",
@@ -293,6 +330,7 @@ _QUESTIONS = (
             *_QUESTION,
             _IF_ANY,
         ),
+        ("drift prepare_flights",),
     ),
     Command(
         "patterns",
@@ -300,6 +338,7 @@ _QUESTIONS = (
         "the runs that break it",
         "history.questions:answer_patterns",
         (_DATASET, *_QUESTION),
+        ("patterns weekly_report",),
     ),
 )
 
@@ -312,10 +351,16 @@ _RUN = (
         "--logical-date", "TIME", "logical date of the run, e.g. 2024-05-06; UTC without a zone"
     ),
     argument(
-        "--data-interval-start", "TIME", "start of the data interval; by default the logical date"
+        "--data-interval-start",
+        "TIME",
+        "start of the data interval; by default the logical date",
+        needs=("--data-interval-end", "--logical-date"),
     ),
     argument(
-        "--data-interval-end", "TIME", "end of the data interval; by default the logical date"
+        "--data-interval-end",
+        "TIME",
+        "end of the data interval; by default the logical date",
+        needs=("--data-interval-start", "--logical-date"),
     ),
     argument("--partition-key", "KEY", "key of the run of a partition"),
     argument("--partition-date", "TIME", "date of the run of a partition"),
@@ -326,6 +371,10 @@ _RUN = (
         "show the partitions of a run that has ended: a capture bundle (directory or URL), or "
         "a file of events",
         dest="of_run",
+        excludes=(
+            *("text", "--map-index", "--logical-date", "--data-interval-start"),
+            *("--data-interval-end", "--partition-key", "--partition-date", "--rules"),
+        ),
     ),
     switch("--json", "print the explanation as JSON"),
 )
@@ -343,6 +392,10 @@ _EXPLAIN_TEMPLATES = Command(
         ),
         *_RUN,
     ),
+    (
+        "explain 's3a://lake/revenue/dt={{ ds }}' --logical-date 2024-05-06",
+        "explain --run events.ndjson",
+    ),
 )
 _EXPLAIN_TASK = Command(
     "explain",
@@ -354,6 +407,7 @@ _EXPLAIN_TASK = Command(
         argument("--map-index", "N", "which instance of a mapped task", type=int, default=-1),
         *_RUN,
     ),
+    ("explain example_report_flight_delays daily_delays --logical-date 2013-01-16",),
 )
 
 
@@ -368,6 +422,7 @@ _SETTINGS = Command(
         _conn_id("; sparklineage_default need not be there"),
         switch("--json", "print the settings as JSON"),
     ),
+    ("settings",),
     needs_airflow=True,
 )
 _ADOPTION = Command(
@@ -377,7 +432,7 @@ _ADOPTION = Command(
     "adoption_survey:show_adoption",
     (
         argument(
-            "--adopt", "RULES", "instead of [sparklineage] adopt: off, all, a YAML file, or rules"
+            "--adopt", "RULES", "instead of the option adopt: off, all, a YAML file, or rules"
         ),
         argument(
             "--dags-folder", "PATH", "a folder of DAG files, or one file, instead of Airflow's own"
@@ -385,6 +440,7 @@ _ADOPTION = Command(
         argument("--dag-id", "DAG", "list the tasks of that DAG alone"),
         argument("--output", None, "table by default", choices=("table", "json"), default="table"),
     ),
+    ("adoption --adopt all", "adoption --dag-id example_report_flight_delays"),
     needs_airflow=True,
 )
 _RESEND = Command(
@@ -400,6 +456,7 @@ _RESEND = Command(
         switch("--dry-run", "list them, and send nothing"),
         _conn_id(", by which events are adapted for its backend"),
     ),
+    ("resend --dry-run", "resend example_report_flight_delays daily_delays --since 2h"),
     needs_airflow=True,
 )
 _COLLECT = Command(
@@ -418,10 +475,11 @@ _COLLECT = Command(
         argument("--dag", "DAG", "of that DAG alone"),
         argument("--task", "TASK", "of that task alone"),
         switch("--now", "also of jobs that have not reported their end, because they were killed"),
-        switch("--again", "also bundles that were collected already"),
+        switch("--again", "also bundles that were collected already", needs=("run",)),
         switch("--dry-run", "list the events that would be sent, and change nothing"),
         _conn_id(", which may have the capture location"),
     ),
+    ("collect --dry-run", "collect 2013-01-16 --dag example_report_flight_delays"),
     needs_airflow=True,
 )
 
@@ -436,6 +494,7 @@ _SCHEMA = Command(
     "list them",
     "schemas:print_schema",
     (argument("name", "NAME", "name of the schema", nargs="?"),),
+    ("schema", "schema history.trace"),
 )
 _EXAMPLES = Command(
     "examples",
@@ -445,6 +504,7 @@ _EXAMPLES = Command(
         argument("folder", "DIR", "made if it is not there"),
         switch("--force", "overwrite files that differ from the examples"),
     ),
+    ("examples ./flights",),
 )
 _SPARK_BINARY = argument(
     "--spark-binary", "NAME", "as in the Spark connection", default="spark-submit"
@@ -466,19 +526,24 @@ _FETCH_LISTENER = Command(
             "--repositories",
             "URLS",
             "further Maven repositories, with commas between, as for spark-submit",
+            excludes=("--from",),
         ),
         _SPARK_BINARY,
     ),
+    ("fetch-listener", "fetch-listener --spark-version 3.5.6-scala2.13"),
 )
 _CHECKS = (
     switch("--spark-submit", "run a small Spark application and look at its lineage"),
     switch("--json", "print the checks as JSON"),
 )
+_DOCTORS = ("doctor", "doctor --spark-submit")
 _CHECK_MACHINE = Command(
     "doctor",
     "Check Java, Spark, the listener and the place for captures, and give a fix for each problem",
     "doctor:check_machine",
     (*_CHECKS, _SPARK_BINARY),
+    _DOCTORS,
+    failure="a check failed",
 )
 _CHECK_AIRFLOW = Command(
     "doctor",
@@ -494,8 +559,11 @@ _CHECK_AIRFLOW = Command(
             "a Spark property of the operator's conf, for an application in a cluster",
             action="append",
             default=[],
+            needs=("--spark-submit",),
         ),
     ),
+    _DOCTORS,
+    failure="a check failed",
 )
 
 
@@ -511,3 +579,11 @@ AIRFLOW_COMMANDS: tuple[Command | Group, ...] = (
     *(_SCHEMA, _FETCH_LISTENER, _EXAMPLES, _CHECK_AIRFLOW),
 )
 """Commands of ``airflow sparklineage``."""
+
+SECTIONS: dict[str, tuple[str, ...]] = {
+    "Look at runs": ("show", "explain"),
+    "Ask the history": ("trace", "impact", "stale", "gaps", "drift", "patterns", "history"),
+    "Send events": ("merge", "resend", "collect"),
+    "Set up": ("doctor", "settings", "adoption", "fetch-listener", "examples", "schema"),
+}
+"""The sections of the help, each with the names of its commands."""

@@ -31,26 +31,57 @@ class Argument(Frozen, frozen=True):
     """An argument of a command, in the words that argparse and Airflow's ``Arg`` share.
 
     :param settings: further parameters of argparse's ``add_argument``
+    :param needs: arguments without which this one has no effect: ``--clear``, ``run``, or with a
+        value, ``--format datahub``
+    :param excludes: arguments with which this one has no effect, by flag or name; those that the
+        command does not have are ignored
     """
 
     flags: tuple[str, ...]
     settings: dict[str, Any]
+    needs: tuple[str, ...] = ()
+    excludes: tuple[str, ...] = ()
+
+    @property
+    def label(self) -> str:
+        """The name of the argument in messages: its flag, or the name of its value."""
+        is_option = self.flags[0].startswith("-")
+        return self.flags[0] if is_option else str(self.settings["metavar"])
+
+    def value(self, args: argparse.Namespace) -> Any:
+        """Give the argument's value on a command line; None if it is not given."""
+        flag = self.flags[0].lstrip("-").replace("-", "_")
+        value = getattr(args, self.settings.get("dest", flag))
+        is_default = value is False or value in ([], "") or value == self.settings.get("default")
+        return None if is_default else value
 
 
-def argument(flag: str, metavar: str | None, help_: str, **settings: Any) -> Argument:
+def argument(
+    flag: str,
+    metavar: str | None,
+    help_: str,
+    *,
+    needs: tuple[str, ...] = (),
+    excludes: tuple[str, ...] = (),
+    **settings: Any,
+) -> Argument:
     """Describe an argument with a value.
 
     :param flag: the option, e.g. ``--run``, or the name of a positional argument
     :param metavar: name of the value in the help; None if the help lists its choices
     :param help_: the text of the argument in the help
+    :param needs: as of :class:`Argument`
+    :param excludes: as of :class:`Argument`
     :param settings: more parameters of argparse's ``add_argument``
     """
-    return Argument((flag,), {"metavar": metavar, "help": help_, **settings})
+    return Argument((flag,), {"metavar": metavar, "help": help_, **settings}, needs, excludes)
 
 
-def switch(flag: str, help_: str) -> Argument:
+def switch(
+    flag: str, help_: str, *, needs: tuple[str, ...] = (), excludes: tuple[str, ...] = ()
+) -> Argument:
     """Describe an option without a value, e.g. ``--json``, that is true if it is given."""
-    return Argument((flag,), {"action": "store_true", "help": help_})
+    return Argument((flag,), {"action": "store_true", "help": help_}, needs, excludes)
 
 
 class Command(Frozen, frozen=True):
@@ -58,6 +89,9 @@ class Command(Frozen, frozen=True):
 
     :param function: the function that runs the command, ``module:function``; the module is below
         :mod:`airflow_provider_sparklineage.cli`
+    :param examples: command lines after the program's name, which work where the example DAG of
+        this package (:mod:`.examples`) has run
+    :param failure: the meaning of exit code 1
     :param needs_airflow: whether the module imports Airflow
     """
 
@@ -65,6 +99,8 @@ class Command(Frozen, frozen=True):
     help: str
     function: str
     arguments: tuple[Argument, ...]
+    examples: tuple[str, ...]
+    failure: str = "not done"
     needs_airflow: bool = False
 
     def run(self, args: argparse.Namespace) -> int:
@@ -73,6 +109,22 @@ class Command(Frozen, frozen=True):
             function = resolve_name(f"{__package__}.{self.function}")
         code: int = function(args)
         return code
+
+    def misuse(self, args: argparse.Namespace) -> str:
+        """Say which of the given arguments would be ignored; empty if each has an effect."""
+        known = {one.flags[0]: one for one in self.arguments}
+        values = {flag: one.value(args) for flag, one in known.items()}
+        given = {flag: value for flag, value in values.items() if value is not None}
+        for flag in given:
+            for need in known[flag].needs:
+                name, _, value = need.partition(" ")
+                if name not in given or (value and given[name] != value):
+                    missing = need if value else known[name].label
+                    return f"{known[flag].label} needs {missing}."
+            for other in known[flag].excludes:
+                if other in given:
+                    return f"Give {known[other].label} or {known[flag].label}, not both."
+        return ""
 
 
 class Group(Frozen, frozen=True):

@@ -24,8 +24,9 @@ from airflow_provider_sparklineage.event import model, stored
 from airflow_provider_sparklineage.event.document import replaced
 from airflow_provider_sparklineage.event.pipeline import merged_event
 from airflow_provider_sparklineage.lineage.bundle import task_lineage
-from airflow_provider_sparklineage.model import credentials, exceptions
+from airflow_provider_sparklineage.model import credentials, exceptions, texts
 from airflow_provider_sparklineage.model.budget import UNLIMITED
+from airflow_provider_sparklineage.model.degradations import DegradationCode
 from airflow_provider_sparklineage.plugins import page
 from airflow_provider_sparklineage.settings.resolution import resolve
 from airflow_provider_sparklineage.spark.capture import event_files
@@ -172,7 +173,7 @@ def _conversion(args: argparse.Namespace) -> Conversion:
     The option is a JSON object, or the path of a file that has one. Nothing is sent to the URL in
     it. Without the option, the defaults are used.
 
-    :raise UnusableInputError: if the option is neither, or is given without ``--format datahub``
+    :raise UnusableInputError: if the option is neither
     :raise SettingsError: if a key of the object is unknown, or a value impossible
     """
     from airflow_provider_sparklineage.datahub import configuration
@@ -188,8 +189,6 @@ def _conversion(args: argparse.Namespace) -> Conversion:
         )
     if not isinstance(document, dict):
         commands.refuse("--transport is no JSON object.", _TRANSPORT_EXAMPLE)
-    if args.format != _DATAHUB and args.transport:
-        commands.refuse("--transport is for --format datahub.", "Leave it out, or give both.")
     goes_nowhere = {} if "server" in document or "folder" in document else {"folder": "."}
     return configuration.read({**document, **goes_nowhere}).conversion
 
@@ -199,6 +198,8 @@ def _notes(event: dict[str, Any], *, strict: bool) -> int:
     missing = capture.degradations or []
     for entry in missing:
         commands.note(f"note: {entry.code}: {entry.message}")
+    if missing:
+        commands.note(f"note: {show.HOW_TO_ASK}")
     if more := capture.unlisted:
         commands.note(f"note: {more} more are not listed in the event")
     if stored.misses_detail(event):
@@ -214,8 +215,13 @@ def _notes(event: dict[str, Any], *, strict: bool) -> int:
 def show_events(args: argparse.Namespace) -> int:
     """Print the merged events of the input, or write an HTML page of them (``--html``).
 
+    In place of the input there may be codes of degradations, whose meanings are printed.
+
     :return: the exit code
     """
+    if codes := _codes(args):
+        show.print_codes(codes, sys.stdout)
+        return 0
     events = events_of(args.input, args.application)
     if args.html:
         _write_page(Path(args.html), [one.document for one in events])
@@ -224,6 +230,23 @@ def show_events(args: argparse.Namespace) -> int:
             show.print_event(one.event, sys.stdout)
     missing = any(one.event.capture.degradations for one in events)
     return 1 if args.strict and missing else 0
+
+
+def _codes(args: argparse.Namespace) -> list[DegradationCode]:
+    """Give the codes of degradations that are named in place of the input; [] if there are none.
+
+    :raise UnusableInputError: if there are codes and inputs, or options that are about an input; if
+        there is no such file, and a code is similar
+    """
+    names = [text for text in args.input if not Path(text).exists()]
+    codes = [DegradationCode(name) for name in names if name in list(DegradationCode)]
+    if not codes:
+        for name in names:
+            if near := texts.did_you_mean(name, DegradationCode):
+                commands.refuse(f"{name} does not exist.", near)
+    elif len(codes) < len(args.input) or args.html or args.application or args.strict:
+        commands.refuse(f"{codes[0]} is the code of a degradation.", "Give codes alone.")
+    return codes
 
 
 def _write_page(file: Path, events: list[dict[str, Any]]) -> None:
@@ -241,10 +264,11 @@ def events_of(inputs: Sequence[str], application: str | None = None) -> list[sto
     files together are merged into one event.
 
     :param application: run id of the Spark application to merge, if captured events are of several
-    :raise UnusableInputError: if the input has no event
+    :raise UnusableInputError: if the input has no event, or an application is wanted of what is
+        merged already
     """
 
-    def merged(of: list[str]) -> stored.Stored:
+    def merged(of: list[str], application: str | None = None) -> stored.Stored:
         with event_files.open_bundle(of, application=application) as bundle:
             return stored.readable(merged_event(bundle, task_lineage(bundle)))
 
@@ -255,11 +279,16 @@ def events_of(inputs: Sequence[str], application: str | None = None) -> list[sto
             commands.refuse(f"{place}: {error.problem}", error.fix)
 
     with downloaded(inputs) as here, event_files.materialised(here) as paths:
-        events = [merged([path]) for path in paths if Path(path).is_dir()]
         files = [path for path in paths if not Path(path).is_dir()]
+        if application is not None and not files:
+            commands.refuse("A capture bundle has one application.", "Leave out --application.")
+        events = [merged([path]) for path in paths if Path(path).is_dir()]
         if files:
             in_files = event_files.merged_events(files)
+            if application is not None and in_files.events:
+                commands.refuse("The events are merged already.", "Leave out --application.")
             for line in in_files.malformed if in_files.events else ():
                 commands.note(f"note: left out: {line}")
-            events += [checked(*event) for event in in_files.events] or [merged(files)]
+            checked_events = [checked(*event) for event in in_files.events]
+            events += checked_events or [merged(files, application)]
     return events

@@ -31,10 +31,8 @@ def _explain_run(args: argparse.Namespace, job: str = "") -> int:
 
     :param job: name of the job to which all the runs must belong (``dag_id.task_id``); empty for
         any
-    :raise UnusableInputError: if a run is of another job, or arguments for a run to come are given
+    :raise UnusableInputError: if a run is of another job
     """
-    if any(getattr(args, name) for name in _OF_A_RUN_TO_COME):
-        commands.refuse("Give --run by itself: the bundle says which run it was.")
     events = events_of([args.of_run])
     if job and (others := {e.event.job.name or "" for e in events} - {job}):
         commands.refuse(
@@ -60,23 +58,11 @@ def _document_of(of: Stored) -> dict[str, Any]:
     }
 
 
-_OF_A_RUN_TO_COME = (
-    "logical_date",
-    "data_interval_start",
-    "data_interval_end",
-    "partition_key",
-    "partition_date",
-    "rules",
-)
-
-
 def explain_templates(args: argparse.Namespace) -> int:
     """Print the partitions that templates name, or with ``--run`` those of a run that has ended.
 
     :return: the exit code
     """
-    if args.of_run and args.text:
-        commands.refuse("Give templates, or --run for a run that has ended.")
     if args.of_run:
         return _explain_run(args)
     if not args.text:

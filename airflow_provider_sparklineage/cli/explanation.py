@@ -117,10 +117,6 @@ def run_of(args: argparse.Namespace) -> DryRun:
     :raise UnusableInputError: if the arguments describe no run
     """
     ends = [args.data_interval_start, args.data_interval_end]
-    if any(ends) and not all(ends):
-        refuse("Give --data-interval-start and --data-interval-end together.")
-    if any(ends) and not args.logical_date:
-        refuse("A run with a data interval has a logical date.", "Give --logical-date as well.")
     if not args.logical_date and not args.partition_key:
         refuse("Give --logical-date, or --partition-key for the run of a partition.")
     interval = tuple(timestamp(end) for end in ends) if all(ends) else None

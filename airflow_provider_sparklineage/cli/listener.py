@@ -24,6 +24,9 @@ def fetch_listener(args: argparse.Namespace) -> int:
     except ValueError as error:
         commands.refuse(f"--spark-version: {error}.")
     if declared is not None and args.source is not None:  # then Spark need not be installed
+        if args.spark_binary != "spark-submit":
+            fix = "Leave out --spark-binary."
+            commands.refuse("With --spark-version and --from no Spark is looked for.", fix)
         spark = distribution.SparkDistribution(None, *declared)
     else:
         spark = listener_selection.spark_of(args.spark_binary, os.environ, declared)

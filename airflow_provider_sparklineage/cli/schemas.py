@@ -18,6 +18,7 @@ from airflow_provider_sparklineage.cli import commands
 from airflow_provider_sparklineage.history.queries import answers, drift, gaps
 from airflow_provider_sparklineage.history.queries.patterns.observed import Pattern
 from airflow_provider_sparklineage.history.tables import TABLES, VERSION
+from airflow_provider_sparklineage.model import texts
 
 if TYPE_CHECKING:
     import argparse
@@ -56,7 +57,9 @@ def print_schema(args: argparse.Namespace) -> int:
     elif args.name in names:
         commands.say_json(answer_schema(args.name.removeprefix(_TABLE)))
     else:
-        commands.refuse(f"There is no schema {args.name}.", f"There are: {', '.join(names)}.")
+        there_are = f"There are: {', '.join(names)}."
+        near = texts.did_you_mean(args.name, names)
+        commands.refuse(f"There is no schema {args.name}.", near or there_are)
     return 0
 
 

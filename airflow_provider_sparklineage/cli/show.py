@@ -6,6 +6,7 @@ from typing import IO, TYPE_CHECKING
 
 from rich.console import Console
 from rich.markup import escape as escape_markup
+from rich.padding import Padding
 from rich.table import Table
 
 from airflow_provider_sparklineage.event import model
@@ -18,9 +19,10 @@ from airflow_provider_sparklineage.model.subset import Comparison
 from airflow_provider_sparklineage.model.texts import some
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from airflow_provider_sparklineage.model.datasets import DatasetName
+    from airflow_provider_sparklineage.model.degradations import DegradationCode
 
 # Output that is not a terminal has no width of its own. With this width a source stays on one line.
 _PLAIN_WIDTH = 160
@@ -65,11 +67,37 @@ def print_event(event: model.Event, file: IO[str]) -> None:
             texts_of = (str(one.dataset.dataset_name), one.operation or "")
             out.print(f"  [cyan]{escape(texts_of[0])}[/]  {escape(texts_of[1])}", soft_wrap=True)
     if missing := event.capture.degradations:
-        out.print("\n[bold]Missing or assumed[/]")
+        out.print(f"\n[bold]Missing or assumed[/] ({HOW_TO_ASK})")
         for entry in missing:
             code, message = (escape(text or "") for text in (entry.code, entry.message))
-            out.print(f"  [yellow]{code}[/]  {message}", soft_wrap=not out.is_terminal)
+            _print_indented(out, f"[yellow]{code}[/]  {message}")
     out.print()
+
+
+def _print_indented(out: Console, text: str) -> None:
+    """Print a text on one line, or in a terminal on as many indented lines as it needs."""
+    if out.is_terminal:
+        out.print(Padding(text, (0, 0, 0, 2)))
+    else:
+        out.print(f"  {text}", soft_wrap=True)
+
+
+HOW_TO_ASK = "`sparklineage show CODE` says what a code means, and what to do"
+
+
+def print_codes(codes: Iterable[DegradationCode], file: IO[str]) -> None:
+    """Print the meaning of codes of degradations, what is missing then, and what to do."""
+    out = console(file)
+    for code in codes:
+        out.print(f"[bold yellow]{code}[/]")
+        table = folding_table(2)
+        for title, text in (
+            ("meaning", code.meaning),
+            ("missing", code.missing),
+            ("what to do", code.remedy),
+        ):
+            table.add_row(f"  {title}", escape(text))
+        out.print(table)
 
 
 def _print_heading(out: Console, event: model.Event) -> None:
@@ -304,9 +332,7 @@ def _print_columns(out: Console, output: model.Dataset, labels: Mapping[DatasetN
     out.print(table)
     everything = [_source(s, labels) for s in lineage.dataset or ()]
     if everything:
-        out.print(
-            f"  all of them by {some(everything, _MAX_INDIRECT)}", soft_wrap=not out.is_terminal
-        )
+        _print_indented(out, f"all of them by {some(everything, _MAX_INDIRECT)}")
 
 
 def _of_all(column: model.ColumnSources) -> list[model.Transformation]:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from airflow_provider_sparklineage.model.terms import Frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
 
 _CONF = "spark.openlineage.dataset"
@@ -281,14 +281,48 @@ def canonical(name: DatasetName) -> DatasetName:
     return DatasetName(_EMBEDDED.sub(r"\1:", _SETTINGS.sub("", name.namespace)), name.name)
 
 
-def short_names(names: Iterable[DatasetName]) -> dict[DatasetName, str]:
+PARTS = re.compile("[/.]")
+"""Separates the parts of names, also of tables: ``sales.orders``."""
+FOLDERS = re.compile("/")
+"""Separates the parts of paths alone: in events names of tables stay whole."""
+
+
+def short_names(
+    names: Iterable[DatasetName], separators: re.Pattern[str] = FOLDERS
+) -> dict[DatasetName, str]:
     """Find for each dataset the shortest end of its name that no other dataset's name has.
 
-    :return: by dataset, the end of its name after a ``/``; the full name if no end is unique
+    An end may begin in the namespace: ``lake/orders`` for ``s3://lake`` and ``orders``.
+
+    :param separators: :data:`FOLDERS` or :data:`PARTS`; an end begins after one of them
+    :return: by dataset, the end of its name; if no end is unique, the full name, and if that is the
+        full name of two datasets, ``namespace:name``
     """
-    ends: dict[DatasetName, list[str]] = {}
-    for name in sorted(set(names)):
-        parts = [part for part in str(name).split("/") if part]
-        ends[name] = ["/".join(parts[-n:]) for n in range(1, len(parts) + 1)] or [str(name)]
-    times = Counter(chain.from_iterable(ends.values()))
-    return {name: next((e for e in of if times[e] == 1), of[-1]) for name, of in ends.items()}
+    unique = {*names}
+    full_names = Counter(map(str, unique))
+    ends = Counter(chain.from_iterable({*_ends(str(one), separators)} for one in unique))
+    return {
+        one: next(
+            (end for end in _short_ends(one, separators) if ends[end] == 1),
+            str(one) if full_names[str(one)] == 1 else f"{one.namespace}:{one.name}",
+        )
+        for one in unique
+    }
+
+
+def _ends(text: str, separators: re.Pattern[str]) -> list[str]:
+    """Give a text, and its ends after a separator, the longest first."""
+    ends = (text[separator.end() :] for separator in separators.finditer(text))
+    return [text, *(end for end in ends if end and end[0] not in "/.")]
+
+
+def _short_ends(name: DatasetName, separators: re.Pattern[str]) -> Iterator[str]:
+    """Yield the ends by which people know a dataset, the shortest first.
+
+    A dot separates nothing in a namespace, where it is in the name of a host, or in a file's name.
+    """
+    full, is_table = str(name), not is_files(name)
+    for end in reversed(_ends(full, separators)[1:]):
+        is_in_name = len(end) <= len(name.name)
+        if full[-len(end) - 1] == "/" or (is_table and is_in_name):
+            yield end

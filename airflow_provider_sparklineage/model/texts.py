@@ -6,11 +6,12 @@ secret would leave the worker undetected.
 
 from __future__ import annotations
 
+import difflib
 import re
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
 
 T = TypeVar("T")
@@ -45,6 +46,22 @@ def some(things: Sequence[T], limit: int, called: Callable[[T], str] = str) -> s
     """
     more = f" and {len(things) - limit} more" if len(things) > limit else ""
     return f"{', '.join(map(called, things[:limit]))}{more}"
+
+
+def did_you_mean(text: str, known: Iterable[str], called: Callable[[str], str] = str) -> str:
+    """Ask whether a similar name was wanted; empty if no known name is similar.
+
+    :param text: the name that is not known
+    :param known: the names that are compared; at most three are offered, the most similar first
+    :param called: a function that gives the name to offer for a name that was compared
+    """
+    near = difflib.get_close_matches(text, list(known), _OFFERED)
+    *others, last = dict.fromkeys(map(called, near)) or [""]
+    names = f"{', '.join(others)} or {last}" if others else last
+    return f"Did you mean {names}?" if near else ""
+
+
+_OFFERED = 3
 
 
 # Characters that are invisible but have an effect: in a log they forge lines, and a terminal obeys

@@ -89,3 +89,59 @@ def test_a_build_while_another_one_runs_names_it_and_changes_nothing(store, caps
         assert cli.main(["history", "show", "--store", store]) == 0
     assert code == 2
     assert Store.open(store).manifest == before
+
+
+_LISTED = """
+import sys
+from airflow_provider_sparklineage.cli import main
+code = main(sys.argv[1:])
+found = [one for one in sys.modules if one.partition(".")[0] == "airflow"]
+sys.exit(f"imported: {found}" if found else code)
+"""
+
+
+@pytest.mark.parametrize("place", ["option", "variable"])
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ("history", "show"),
+        ("trace", "daily_delays", "--column", "avg_visibility"),
+        ("impact", "flights", "--plan"),
+        ("stale",),
+        ("gaps", "daily_delays"),
+        ("drift", "daily_delays"),
+        ("patterns", "daily_delays"),
+        ("history", "build", str(MONTH)),
+    ],
+    ids=" ".join,
+)
+def test_no_question_imports_airflow_where_the_store_is_named(store, argv, place):
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    if place == "variable":
+        env["AIRFLOW__SPARKLINEAGE__HISTORY_URL"] = Path(store).as_uri()
+    else:
+        argv = (*argv, "--store", store)
+    done = subprocess.run(
+        [sys.executable, "-c", _LISTED, *argv],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env=env,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout
+
+
+def test_a_variable_that_airflow_would_expand_is_read_by_airflow(store, monkeypatch, capsys):
+    monkeypatch.setenv("PLACE", store)
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__HISTORY_URL", "file://$PLACE")
+    pytest.importorskip("airflow", reason="it reads the variable")
+    assert cli.main(["history", "show"]) == 0
+    assert "daily_delays" in capsys.readouterr().out
+
+
+def test_a_variable_that_is_no_url_is_reported(monkeypatch, capsys):
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__HISTORY_URL", "no url")
+    assert cli.main(["stale"]) == 1
+    assert "history_url is 'no url'. It must be a URL such as" in capsys.readouterr().err

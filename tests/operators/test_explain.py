@@ -158,7 +158,7 @@ def test_for_people_it_is_prose(run):
         pytest.param(["{{ ds", "--logical-date", "2024-05-06"], "cannot be rendered", id="syntax"),
         pytest.param(
             ["x", "--logical-date", "2024-05-06", "--data-interval-end", "2024-05-07"],
-            "together",
+            "--data-interval-end needs --data-interval-start.",
             id="half an interval",
         ),
         pytest.param(

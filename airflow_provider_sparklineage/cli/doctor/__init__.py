@@ -56,6 +56,8 @@ def check_airflow(args: argparse.Namespace) -> int:
             def run(machine: spark.Machine) -> Check:
                 return cluster.run(machine, args.spark_conn_id, conf, found.settings)
 
+        if conf and not found.delivers:
+            commands.note("note: --conf has no effect: the application runs on this machine.")
         checks = [*found.checks, *_spark_half(args, found.settings, found.spark_binary, run)]
     return _say(airflow.for_people(checks, found.connection), args)
 

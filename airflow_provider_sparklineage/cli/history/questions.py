@@ -17,8 +17,8 @@ from airflow_provider_sparklineage.cli import commands, show
 from airflow_provider_sparklineage.cli.history import tables
 from airflow_provider_sparklineage.cli.history.clearing import clear
 from airflow_provider_sparklineage.cli.history.store import opened
-from airflow_provider_sparklineage.history.queries.datasets import dataset_of
-from airflow_provider_sparklineage.history.queries.drift import column_change, compare
+from airflow_provider_sparklineage.history.queries.datasets import dataset_of, names_in
+from airflow_provider_sparklineage.history.queries.drift import compare
 from airflow_provider_sparklineage.history.queries.gaps import completeness, is_expected
 from airflow_provider_sparklineage.history.queries.impact import impact
 from airflow_provider_sparklineage.history.queries.patterns import observed
@@ -58,9 +58,6 @@ def time_of(text: str | None) -> datetime | None:
 
 def answer_trace(args: argparse.Namespace) -> int:
     """Print the partitions and columns from which data was made; return the exit code."""
-    if args.direct and args.column is None:
-        fix = "Name the column: --column COLUMN."
-        commands.refuse("--direct is about the sources of a column.", fix)
     as_of = time_of(args.as_of)
     with (
         opened(args) as history,
@@ -78,11 +75,12 @@ def answer_trace(args: argparse.Namespace) -> int:
             is_direct=args.direct,
         )
         unjudged = of_trace(history, dataset, answer)
+        names = names_in(history)
     hops = msgspec.to_builtins(answer)
 
     def for_people() -> None:
         empty = _empty_trace(args, is_written=not unjudged)
-        tables.print_hops(hops, sys.stdout, empty=empty, is_all=args.all)
+        tables.print_hops(hops, sys.stdout, names=names, empty=empty, is_all=args.all)
 
     _print_lines(args, hops, for_people, unjudged)
     return 0
@@ -135,10 +133,20 @@ def print_gaps(rows: Sequence[tables.Document], file: IO[str], *, is_all: bool =
         lines = tables.grouped(rows, of_task, is_all=is_all)
     columns = (
         tables.Column("partition", tables.partitions_text, "cyan"),
-        tables.Column("DAG", lambda row: row["dag_id"] or ""),
+        tables.Column(
+            "DAG",
+            lambda row: row["dag_id"] or "",
+            heading=lambda row: row["dag_id"] or "",
+            below_heading=lambda _: "",
+        ),
         tables.Column("DAG run", _dag_runs_text),
-        tables.Column("logical date (UTC)", lambda row: tables.times_text(row, _logical_date)),
-        tables.Column("why", lambda row: row["reason"].replace("_", " ")),
+        tables.namespace_column(rows),
+        tables.Column(
+            "logical date (UTC)",
+            lambda row: tables.times_text(row, _logical_date),
+            detail=2,
+        ),
+        tables.Column("why", lambda row: row["reason"].replace("_", " "), detail=1),
     )
     tables.print_table(columns, lines, file, of=len(rows))
 
@@ -155,26 +163,24 @@ def answer_drift(args: argparse.Namespace) -> int:
     """Print the changes from each run of a task to the next; return the exit code."""
     with opened(args) as history, commands.progress("Comparing runs", None):
         answer = compare(history, args.task)
+        columns = _drift_columns(names_in(history), are_many=answer.tasks > 1)
     empty = "Each run did the same as the one before it."
-    return _listed(args, answer.changes, _drift_columns, empty, answer.unjudged)
+    return _listed(args, answer.changes, columns, empty, answer.unjudged)
 
 
-def _drift_columns(rows: Sequence[tables.Document]) -> Sequence[tables.Column]:
-    name = tables.labels(rows, "dataset")
+def _drift_columns(names: tables.Names, *, are_many: bool) -> Sequence[tables.Column]:
+    """Give the columns of the differences between runs.
+
+    :param are_many: whether tasks of several namespaces have the name
+    """
     return (
         tables.Column("run ended (UTC)", lambda row: tables.time_text(row["run"]["ended"])),
         tables.Column("what", lambda row: row["kind"].replace("_", " ")),
-        tables.Column("dataset", lambda row: name(row["dataset"]), "cyan"),
+        tables.Column("dataset", lambda row: tables.dataset_text(row["dataset"], names), "cyan"),
         tables.Column("column", lambda row: row["column"] or ""),
-        tables.Column("change", _change_without_names),
+        tables.Column("change", lambda row: row["change"], detail=1),
+        tables.Column("namespace", lambda row: row["namespace"] if are_many else ""),
     )
-
-
-def _change_without_names(row: tables.Document) -> str:
-    """Describe a change without its dataset and column: the table shows these separately."""
-    if row["column"]:
-        return column_change(row["kind"], row["was"], row["now"])
-    return str(row["message"])
 
 
 def answer_patterns(args: argparse.Namespace) -> int:
@@ -183,25 +189,33 @@ def answer_patterns(args: argparse.Namespace) -> int:
         dataset = dataset_of(history, args.dataset)
         learned = observed.patterns(history, dataset)
         unruled = observed.without_pattern(history, dataset, learned)
+        names = names_in(history)
     empty = "" if unruled else "No run is known that read its sources."
-    code = _listed(args, learned, _pattern_columns, empty)
+    code = _listed(args, learned, _pattern_columns(names, msgspec.to_builtins(learned)), empty)
     if unruled and not args.json:
-        names = show.escape(some([str(one) for one in unruled], _MAX_UNRULED))
-        show.console(sys.stdout).print(f"Read by conditions, so that no rule is known: {names}.")
+        read = show.escape(some([names.get(one, str(one)) for one in unruled], _MAX_UNRULED))
+        show.console(sys.stdout).print(f"Read by conditions, so that no rule is known: {read}.")
     return code
 
 
 _MAX_UNRULED = 10
 
 
-def _pattern_columns(rows: Sequence[tables.Document]) -> Sequence[tables.Column]:
-    name = tables.labels(rows, "input")
+def _pattern_columns(
+    names: tables.Names, rows: Sequence[tables.Document]
+) -> Sequence[tables.Column]:
     return (
-        tables.Column("job", lambda row: row["job"] or ""),
-        tables.Column("reads", lambda row: name(row["input"]), "cyan"),
-        tables.Column("rule", lambda row: row["relation"]),
+        tables.Column(
+            "job",
+            lambda row: row["job"] or "",
+            heading=lambda row: row["job"] or "",
+            below_heading=lambda _: "",
+        ),
+        tables.Column("reads", lambda row: tables.dataset_text(row["input"], names), "cyan"),
+        tables.Column("rule", lambda row: row["relation"], detail=1),
         tables.Column("runs", lambda row: f"{row['support']} of {row['seen']}"),
-        tables.Column("exceptions", _exceptions, "yellow"),
+        tables.namespace_column(rows),
+        tables.Column("exceptions", _exceptions, "yellow", detail=1),
     )
 
 
@@ -227,7 +241,7 @@ def _exception(one: tables.Document) -> str:
 def _listed(
     args: argparse.Namespace,
     answer: Sequence[msgspec.Struct],
-    columns: Callable[[Sequence[tables.Document]], Sequence[tables.Column]],
+    columns: Sequence[tables.Column],
     empty: str,
     unjudged: Sequence[Unjudged] = (),
 ) -> int:
@@ -235,7 +249,7 @@ def _listed(
 
     def for_people() -> None:
         if rows:
-            tables.print_table(columns(rows), rows, sys.stdout)
+            tables.print_table(columns, rows, sys.stdout)
         elif empty:
             show.console(sys.stdout).print(empty)
 
@@ -273,21 +287,21 @@ def _print_lines(
 
 def answer_impact(args: argparse.Namespace) -> int:
     """Print the data made from a partition or column, and the plan; return the exit code."""
-    _check_plan_arguments(args)
     as_of = time_of(args.as_of)
     with opened(args) as history, commands.progress("Partitions made of it", None) as reached:
         dataset = dataset_of(history, args.dataset)
         answer = impact(
             history, dataset, args.partition, args.column, as_of, args.depth, progress=reached
         )
-        size = size_of(history, answer.hops)
+        size, names = size_of(history, answer.hops), names_in(history)
     hops = msgspec.to_builtins(answer.hops)
 
     def for_people() -> None:
         empty = "Nothing is known that was made of it."
-        tables.print_hops(hops, sys.stdout, empty=empty, is_all=args.all, has_plan=True, size=size)
+        shown = {"is_all": args.all, "has_plan": True, "size": size}
+        tables.print_hops(hops, sys.stdout, names=names, empty=empty, **shown)
 
-    return _print_answer(args, hops, for_people, answer.plan, answer.unjudged)
+    return _print_answer(args, hops, for_people, answer.plan, answer.unjudged, names)
 
 
 _TOO_MANY_STALE = (
@@ -301,7 +315,6 @@ def answer_stale(args: argparse.Namespace) -> int:
 
     A partition is stale if data from which it was made has changed since then.
     """
-    _check_plan_arguments(args)
     with opened(args) as history, commands.progress("Stale runs", None) as reached:
         dataset = dataset_of(history, args.dataset) if args.dataset is not None else None
         ignored = [dataset_of(history, name) for name in args.ignore]
@@ -310,25 +323,21 @@ def answer_stale(args: argparse.Namespace) -> int:
         except TooManyError as error:
             if dataset is not None:
                 raise
-            causes = ", ".join(map(str, frequent_causes(history, ignored)))
+            names = names_in(history)
+            causes = ", ".join(
+                names.get(one, str(one)) for one in frequent_causes(history, ignored)
+            )
             raise TooManyError(error.problem, _TOO_MANY_STALE.format(causes)) from error
         plan = plan_of(history, versions)
         unjudged = of_stale(history, dataset)
-        size = size_of(history, versions)
+        size, names = size_of(history, versions), names_in(history)
     rows = msgspec.to_builtins(versions)
 
     def for_people() -> None:
-        print_stale(rows, sys.stdout, is_all=args.all, size=size)
+        print_stale(rows, sys.stdout, names=names, is_all=args.all, size=size)
 
-    code = _print_answer(args, rows, for_people, plan, unjudged)
-    return 1 if args.strict and rows and not args.clear else code
-
-
-def _check_plan_arguments(args: argparse.Namespace) -> None:
-    if args.json and args.clear:
-        commands.refuse("Give --json or --clear, not both.")
-    if args.unjudged and (args.plan or args.clear):
-        commands.refuse("--unjudged has no plan.", "Leave out --plan and --clear.")
+    code = _print_answer(args, rows, for_people, plan, unjudged, names)
+    return 1 if args.strict and rows else code
 
 
 def _print_answer(
@@ -337,6 +346,7 @@ def _print_answer(
     for_people: Callable[[], None],
     plan: Plan,
     unjudged: Sequence[Unjudged],
+    names: tables.Names,
 ) -> int:
     """Print the answer of ``impact`` or ``stale``, and clear the plan's runs under ``--clear``.
 
@@ -350,7 +360,7 @@ def _print_answer(
         if not args.plan:
             for_people()
         if rows or args.plan:
-            tables.print_plan(plan, sys.stdout, is_all=args.all)
+            tables.print_plan(plan, sys.stdout, names=names, is_all=args.all)
 
     documents = tables.plan_documents(plan) if args.plan else rows
     _print_lines(args, documents, with_plan, unjudged)
@@ -364,11 +374,13 @@ def print_stale(
     rows: Sequence[tables.Document],
     file: IO[str],
     *,
+    names: tables.Names,
     is_all: bool = False,
     size: Size | None = None,
 ) -> None:
     """Print stale versions, each with the change that made it stale.
 
+    :param names: the names of the store's datasets
     :param is_all: whether each version has a line of its own, however many there are; if not,
         versions of a dataset with the same job, cause and note share a line
     :param size: how large they are, if it is to be printed
@@ -377,7 +389,9 @@ def print_stale(
     if not rows:
         out.print("Nothing is stale.")
         return
-    name = tables.labels([*rows, *(row["cause"] for row in rows)], "dataset")
+
+    def name(dataset: tables.Document) -> str:
+        return tables.dataset_text(dataset, names)
 
     def since(row: tables.Document) -> str:
         return tables.causes_text(row, name(row["cause"]["dataset"]))
@@ -399,8 +413,8 @@ def print_stale(
     columns = (
         tables.Column("dataset", lambda row: name(row["dataset"]), "cyan"),
         tables.Column("partition", tables.partitions_text),
-        tables.Column("since then", since),
-        tables.Column("note", tables.certainty_text, "yellow"),
+        tables.Column("since then", since, detail=1),
+        tables.Column("note", tables.certainty_text, "yellow", detail=1),
     )
     tables.print_table(columns, lines, file, of=len(rows))
     if size:

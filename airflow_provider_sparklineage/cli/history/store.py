@@ -9,6 +9,7 @@ store is made from bundles and files for one question.
 from __future__ import annotations
 
 import json
+import os
 import sys
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
@@ -26,6 +27,7 @@ from airflow_provider_sparklineage.history.engines import building
 from airflow_provider_sparklineage.history.engines.duckdb import History
 from airflow_provider_sparklineage.history.facts import Try
 from airflow_provider_sparklineage.history.queries.answers import at_utc_if_known
+from airflow_provider_sparklineage.history.queries.datasets import names_in
 from airflow_provider_sparklineage.history.sources import MAX_BYTES, source_of
 from airflow_provider_sparklineage.history.store import Store, local_path
 from airflow_provider_sparklineage.model import exceptions
@@ -44,17 +46,30 @@ if TYPE_CHECKING:
 FRESH = timedelta(hours=1)
 """The age from which a store is noted as old."""
 
+STORE_VARIABLE = "AIRFLOW__SPARKLINEAGE__HISTORY_URL"
+"""The environment variable of the option, which Airflow prefers to all other places of it."""
+_EXPANDED = {"$", "~"}  # Airflow expands variables and the user's home
+
 _NO_AIRFLOW = "Without Airflow there is no configuration that has the store."
 
 
 def store_url(args: argparse.Namespace) -> str:
     """Give the URL that ``--store`` names, or else the URL in Airflow's configuration.
 
+    Airflow is imported only if neither the option nor the environment has the URL: that takes a
+    second, which is three times as long as a question.
+
     :raise UnusableInputError: if there is no ``--store``, and Airflow is not installed
     :raise SettingsError: if the configuration has no URL
     """
     if args.store:
         return str(args.store)
+    url = os.environ.get(STORE_VARIABLE, "")
+    if url and not _EXPANDED & {*url}:
+        # Where the option names the store, a question does not need these modules.
+        from airflow_provider_sparklineage.settings.resolution import Origin, Source, value
+
+        return str(value("history_url", Source(Origin.CONFIGURATION, {"history_url": url})))
     with commands.logging_to_stderr():
         try:
             from airflow_provider_sparklineage.hooks import sources
@@ -70,12 +85,9 @@ def opened(args: argparse.Namespace) -> Iterator[History]:
     An answer that takes longer than ``--seconds`` is given up.
 
     :raise HistoryError: if there is no store, or no engine to read it
-    :raise UnusableInputError: if ``--store`` and ``--events`` are both given, or the events cannot
-        be read
+    :raise UnusableInputError: if the events cannot be read
     """
     if inputs := getattr(args, "events", None):
-        if args.store:
-            commands.refuse("Give --store or --events, not both.")
         with _store_of(inputs) as store, History(store) as history, within(_bound(args)):
             yield history
         return
@@ -189,8 +201,6 @@ def build(args: argparse.Namespace) -> int:
     """Add events to the store; return the exit code."""
     url = store_url(args)
     store, texts = Store(url), list(args.source)
-    if args.delivered and texts:
-        commands.refuse("--delivered reads no source.", "Give --delivered, or sources.")
     if args.delivered:
         # A new store has the events of the archive: tasks deliver events only to a store.
         texts = [] if store.manifest.generation else _archive_if_any()
@@ -306,6 +316,7 @@ def show_datasets(args: argparse.Namespace) -> int:
     with opened(args) as history:
         rows = history.rows(_DATASETS)
         [runs] = history.rows(_RUNS)
+        names = names_in(history)
     for row in rows:
         row["last_written"] = at_utc_if_known(row["last_written"])
     datasets: list[dict[str, Any]] = msgspec.to_builtins(rows)
@@ -319,19 +330,35 @@ def show_datasets(args: argparse.Namespace) -> int:
     if runs["first"]:
         what += f", from {tables.time_text(runs['first'])} to {tables.time_text(runs['last'])} UTC"
     out.print(show.escape(f"{store_url(args)}: {what}"), soft_wrap=True)
-    tables.print_table(_dataset_columns(), datasets, sys.stdout)
+    datasets.sort(key=lambda row: str(DatasetName(**row["dataset"])).rpartition("/"))
+    tables.print_table(_dataset_columns(names), datasets, sys.stdout)
     return 0
 
 
-def _dataset_columns() -> Sequence[tables.Column]:
+def _dataset_columns(names: tables.Names) -> Sequence[tables.Column]:
+    def full(row: tables.Document) -> str:
+        return str(DatasetName(**row["dataset"]))
+
+    def below_folder(row: tables.Document) -> str:
+        name = full(row).rpartition("/")[2]
+        return max(name, tables.dataset_text(row["dataset"], names), key=len)
+
     return (
-        tables.Column("dataset", lambda row: str(DatasetName(**row["dataset"])), "cyan"),
+        tables.Column(
+            "dataset",
+            full,
+            "cyan",
+            heading=lambda row: full(row).rpartition("/")[0] or "/",
+            below_heading=below_folder,
+        ),
         tables.Column(
             "partitions", lambda row: f"{row['partitions']:,}" if row["partitions"] else ""
         ),
         tables.Column("written by", lambda row: _runs_text(row["written_by"])),
         tables.Column("read by", lambda row: _runs_text(row["read_by"])),
-        tables.Column("last written (UTC)", lambda row: tables.time_text(row["last_written"])),
+        tables.Column(
+            "last written (UTC)", lambda row: tables.time_text(row["last_written"]), detail=2
+        ),
     )
 
 

@@ -1,28 +1,34 @@
 """Answers of the history for people, as tables.
 
 Tables are made from the documents that ``--json`` prints, so that both show the same facts. A
-column that would be empty is left out; in a narrow terminal long texts are folded. If there are
-many rows, rows that differ only in the partition become one line. Of the hops of ``trace`` and
-``impact`` (:class:`.answers.Hop`), the nearest are printed first. The runs of a plan are printed in
-the order in which they have to run again.
+column that would be empty is left out; in a narrow terminal, texts that have no room in a row stand
+above or below the rows. If there are many rows, rows that differ only in the partition become one
+line. Of the hops of ``trace`` and ``impact`` (:class:`.answers.Hop`), the nearest are printed
+first. The runs of a plan are printed in the order in which they have to run again.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Callable
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping
+from itertools import groupby
+from operator import itemgetter
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
+from rich.cells import cell_len
+from rich.padding import Padding
 from rich.table import Table
 
 from airflow_provider_sparklineage.cli import show
-from airflow_provider_sparklineage.model.datasets import DatasetName, short_names
+from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.texts import some
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Mapping, Sequence
+    from collections.abc import Hashable, Iterable, Sequence
+
+    from rich.console import Console
 
     from airflow_provider_sparklineage.history.queries.answers import Plan, Unjudged
     from airflow_provider_sparklineage.history.queries.walk import Size
@@ -47,11 +53,19 @@ class Column(NamedTuple):
     """A column of a table: its title, and the function that gives its text for a document.
 
     :param style: rich's style of the column; empty for the default
+    :param detail: 1 if its texts are the first to stand below the rows in a narrow terminal, 2 if
+        they are the next; 0 if they never do
+    :param heading: a function that gives the part of the text that may stand once above the rows
+        where the terminal is narrow, e.g. the DAG of a task; None if there is no such part
+    :param below_heading: a function that gives the rest of the text
     """
 
     title: str
     text: Callable[[Document], str]
     style: str = ""
+    detail: int = 0
+    heading: Callable[[Document], str] | None = None
+    below_heading: Callable[[Document], str] | None = None
 
 
 def print_table(
@@ -63,40 +77,130 @@ def print_table(
 ) -> None:
     """Print a row for each document, at most :data:`MAX_ROWS` rows.
 
+    In a terminal in which the table has no room, common parts of a column stand above the rows, and
+    details below each row. Where the output is no terminal, each row is a line.
+
     :param of: number of rows before they were grouped into these documents; None if they were not
     """
-    shown = documents[:MAX_ROWS]
-    texts = [[column.text(document) for document in shown] for column in columns]
-    filled = [(c, cells) for c, cells in zip(columns, texts, strict=True) if any(cells)]
     out = show.console(file)
     if not out.is_terminal:
         out.width = _PLAIN_WIDTH
-    table = Table(box=None, pad_edge=False)
-    for column, _ in filled:
-        table.add_column(column.title, overflow="fold", style=column.style, max_width=_CELL_WIDTH)
-    for cells in zip(*(cells for _, cells in filled), strict=True):
-        table.add_row(*map(show.escape, cells))
-    out.print(table)
-    if len(documents) > len(shown):
-        out.print(f"… and {len(documents) - len(shown):,} more; --json prints all.")
+    table = _Layout(columns, documents[:MAX_ROWS])
+    table.fit(out.width)
+    table.print(out)
+    if len(documents) > MAX_ROWS:
+        out.print(f"… and {len(documents) - MAX_ROWS:,} more; --json prints all.")
     if of not in (None, len(documents)):
         lines = "1 line" if len(documents) == 1 else f"{len(documents):,} lines"
         out.print(f"{of:,} in {lines}; --all has a line for each.")
 
 
-def labels(documents: Iterable[Document], *keys: str) -> Callable[[Document | None], str]:
-    """Give a function that gives each dataset of the documents a short and unique name.
+_GAP = 2  # spaces between columns
+_INDENT = 4  # of what stands below a row
 
-    :param keys: keys of a document whose values can be datasets
-    :return: the function; for None in place of a dataset it gives an empty text
+
+class _Layout:
+    """The cells of a table, and their places: in columns, above the rows, or below the rows."""
+
+    def __init__(self, columns: Sequence[Column], documents: Sequence[Document]) -> None:
+        cells = {column: [*map(column.text, documents)] for column in columns}
+        self._cells = {column: texts for column, texts in cells.items() if any(texts)}
+        self._headings = self._details = [""] * len(documents)
+        self._documents = documents
+
+    def fit(self, width: int) -> None:
+        """Move cells above and below the rows until the columns have room in a width."""
+        details: list[Column] = []
+        for column in [*self._cells]:
+            if self._width() > width and column.heading and column.below_heading:
+                self._headings = [*map(column.heading, self._documents)]
+                self._cells[column] = [*map(column.below_heading, self._documents)]
+                if not any(self._cells[column]):
+                    del self._cells[column]
+        movable = [column for column in reversed([*self._cells]) if column.detail]
+        for column in sorted(movable, key=lambda one: one.detail):
+            if self._width() > width:
+                details.insert(0, column)
+                del self._cells[column]
+        self._details = [
+            "; ".join(f"{column.title}: {text}" for column in details if (text := column.text(one)))
+            for one in self._documents
+        ]
+
+    def _width(self) -> int:
+        return sum(self._widths()) + _GAP * (len(self._cells) - 1)
+
+    def _widths(self) -> list[int]:
+        return [
+            min(_CELL_WIDTH, max(map(cell_len, (column.title, *texts))))
+            for column, texts in self._cells.items()
+        ]
+
+    def print(self, out: Console) -> None:
+        """Print the rows; rows in a row that have the same text below them have it once."""
+        cells = zip(*self._cells.values(), strict=True)
+        rows = [*zip(self._headings, self._details, cells, strict=True)]
+        has_room, heading, has_titles = self._width() <= out.width, "", True
+        for (above, below), group in groupby(rows, itemgetter(0, 1)):
+            if above != heading:
+                if has_titles:
+                    out.print(self._table([], has_room=has_room, has_titles=True))
+                out.print(f"[bold]{show.escape(above)}[/]")
+                heading, has_titles = above, False
+            texts = [row for *_, row in group]
+            out.print(self._table(texts, has_room=has_room, has_titles=has_titles))
+            if below:
+                out.print(Padding(show.escape(below), (0, 0, 0, _INDENT)))
+            has_titles = False
+
+    def _table(self, rows: Iterable[Sequence[str]], *, has_room: bool, has_titles: bool) -> Table:
+        """Make a table of some rows.
+
+        :param has_room: whether the columns keep their widths, so that tables can follow each other
+        """
+        table = Table(box=None, pad_edge=False, show_header=has_titles)
+        for column, width in zip(self._cells, self._widths(), strict=True):
+            table.add_column(
+                column.title,
+                overflow="fold",
+                style=column.style,
+                min_width=width if has_room else None,
+                max_width=width,
+            )
+        for row in rows:
+            table.add_row(*map(show.escape, row))
+        return table
+
+
+Names = Mapping[DatasetName, str]
+"""The name by which people know a dataset of the store (:func:`.datasets.names_in`)."""
+
+
+def dataset_text(dataset: Document | None, names: Names) -> str:
+    """Name a dataset of a document; empty for None."""
+    if dataset is None:
+        return ""
+    name = DatasetName(dataset["namespace"], dataset["name"])
+    return names.get(name, str(name))
+
+
+def namespace_column(rows: Sequence[Document]) -> Column:
+    """Make the column of the job's namespace; it is empty if no job of another one has its name.
+
+    :param rows: all rows of the answer, each with the namespace of its job
     """
-    names = short_names(
-        DatasetName(one[key]["namespace"], one[key]["name"])
-        for one in documents
-        for key in keys
-        if one.get(key)
-    )
-    return lambda d: names[DatasetName(d["namespace"], d["name"])] if d else ""
+    namespaces: dict[Hashable, set[str]] = defaultdict(set)
+    for row in rows:
+        namespaces[_job_name(row)].add(row["namespace"])
+
+    def text(row: Document) -> str:
+        return row["namespace"] if len(namespaces[_job_name(row)]) > 1 else ""
+
+    return Column("namespace", text, detail=1)
+
+
+def _job_name(row: Document) -> Hashable:
+    return row.get("job") or (row["dag_id"], row["task_id"])
 
 
 def partition_text(partition: Mapping[str, str | None] | None) -> str:
@@ -107,8 +211,8 @@ def partition_text(partition: Mapping[str, str | None] | None) -> str:
 
 
 def time_text(time: object) -> str:
-    """Format a time in UTC, to the second and without its zone; empty for None."""
-    return "" if time is None else str(time)[:19].replace("T", " ")
+    """Format a time in UTC, to the minute and without its zone; empty for None."""
+    return "" if time is None else str(time)[:16].replace("T", " ")
 
 
 def job_text(run: Document | None) -> str:
@@ -182,7 +286,7 @@ def print_unjudged(unjudged: Sequence[Unjudged], file: IO[str], *, empty: str = 
     if unjudged:
         out.print("[bold]Not judged[/]")
         for one in unjudged:
-            out.print(show.escape(one.text), soft_wrap=True)
+            out.print(show.escape(one.text), soft_wrap=not out.is_terminal)
     elif empty:
         out.print(empty)
 
@@ -263,6 +367,7 @@ def print_hops(
     hops: Sequence[Document],
     file: IO[str],
     *,
+    names: Names,
     empty: str,
     is_all: bool = False,
     has_plan: bool = False,
@@ -273,6 +378,7 @@ def print_hops(
     At each depth, columns whose values were used come first. Then come the columns that decided
     which rows or groups there are, in one line for each version.
 
+    :param names: the names of the store's datasets
     :param empty: the sentence for no hops; if it is empty, none
     :param is_all: whether each hop has a line, however many hops there are
     :param has_plan: whether a plan follows; if so, the plan shows the runs, and the hops do not
@@ -286,20 +392,19 @@ def print_hops(
     lines = grouped(sorted(hops, key=_hop_order), _hop_version, is_all=is_all, most=0)
     if len(lines) > MOST_LINES:
         lines = grouped(sorted(hops, key=_hop_order), _hop_group, is_all=is_all)
-    name = labels(hops, "dataset")
     job = short_jobs(hop["run"] for hop in hops)
     runs = (
         Column("written by", lambda hop: job(hop["run"]) or "nobody known"),
-        Column("at (UTC)", lambda hop: times_text(hop, _hop_time)),
+        Column("at (UTC)", lambda hop: times_text(hop, _hop_time), detail=2),
     )
     columns = (
         Column("hop", lambda hop: str(hop["depth"])),
-        Column("dataset", lambda hop: name(hop["dataset"]), "cyan"),
+        Column("dataset", lambda hop: dataset_text(hop["dataset"], names), "cyan"),
         Column("partition", partitions_text),
-        Column("column", _hop_columns),
+        Column("column", _hop_columns, detail=1),
         *(() if has_plan else runs),
-        Column("how", _hop_how),
-        Column("note", _hop_note, "yellow"),
+        Column("how", _hop_how, detail=1),
+        Column("note", _hop_note, "yellow", detail=1),
     )
     print_table(columns, lines, file, of=len(hops))
     if size:
@@ -402,20 +507,21 @@ def plan_documents(plan: Plan) -> list[Document]:
     return [{"order": number, **row} for number, row in enumerate(rows, 1)]
 
 
-def print_plan(plan: Plan, file: IO[str], *, is_all: bool = False) -> None:
+def print_plan(plan: Plan, file: IO[str], *, names: Names, is_all: bool = False) -> None:
     """Print the runs to clear, in order, and the runs that the user must start again by hand.
 
+    :param names: the names of the store's datasets
     :param is_all: whether each run has a line, however many runs there are
     """
     rows = plan_documents(plan)
     steps, by_hand = rows[: len(plan.steps)], rows[len(plan.steps) :]
-    because = _because_column(rows)
+    because = _because_column(names)
     if not rows:
         show.console(file).print("There is nothing to run again.")
     if steps:
         _print_runs(
             "To clear, in this order",
-            (*_STEP_COLUMNS, _ENDED_COLUMN, because, _NOTE_COLUMN),
+            (*_STEP_COLUMNS, _ENDED_COLUMN, namespace_column(steps), because, _NOTE_COLUMN),
             steps,
             file,
             is_all=is_all,
@@ -437,27 +543,19 @@ def _print_runs(
     print_table(columns, grouped(rows, common, is_all=is_all), file, of=len(rows))
 
 
-def _because_column(rows: Sequence[Document]) -> Column:
-    """Make the column that gives the reasons of each run of a plan.
-
-    :param rows: all runs of the plan; their datasets get short names that are unique among them
-    """
-    reasons = [reason for row in rows for reason in row["reasons"]]
-    name = labels([*reasons, *(one["cause"] for one in reasons if one["cause"])], "dataset")
+def _because_column(names: Names) -> Column:
+    """Make the column that gives the reasons of each run of a plan."""
 
     def text(row: Document) -> str:
-        each = {_reasons_text(one, name) for one in rows_of(row)}
-        return each.pop() if len(each) == 1 else _datasets_text(row, name)
+        each = {_reasons_text(one, names) for one in rows_of(row)}
+        return each.pop() if len(each) == 1 else _datasets_text(row, names)
 
-    return Column("because", text)
-
-
-_Names = Callable[[Document | None], str]
+    return Column("because", text, detail=1)
 
 
-def _reasons_text(row: Document, name: _Names) -> str:
+def _reasons_text(row: Document, names: Names) -> str:
     reasons = grouped(row["reasons"], _reason_group, is_all=False, most=0)
-    texts = list(dict.fromkeys(_reason_text(reason, name) for reason in reasons))
+    texts = list(dict.fromkeys(_reason_text(reason, names) for reason in reasons))
     more = len(texts) - _MAX_REASONS
     return "; ".join(texts[:_MAX_REASONS]) + (f"; and {more} more" if more > 0 else "")
 
@@ -470,8 +568,8 @@ def _reason_group(reason: Document) -> tuple[Any, ...]:
     return dataset["namespace"], dataset["name"], reason["partition"] is None, *how
 
 
-def _reason_text(reason: Document, name: _Names) -> str:
-    what = name(reason["dataset"])
+def _reason_text(reason: Document, names: Names) -> str:
+    what = dataset_text(reason["dataset"], names)
     if reason["partition"] is not None:
         what += f" {partitions_text(reason)}"
     if cause := reason["cause"]:
@@ -482,36 +580,46 @@ def _reason_text(reason: Document, name: _Names) -> str:
     return f"read {what}" + (f" ({through})" if through else "")
 
 
-def _datasets_text(row: Document, name: _Names) -> str:
+def _datasets_text(row: Document, names: Names) -> str:
     """Name the datasets that the runs of a group read, without partitions, which can be many.
 
     :param row: the row of the group
-    :param name: a function that gives the short name of a dataset
+    :param names: the names of the store's datasets
     """
     reasons = [reason for one in rows_of(row) for reason in one["reasons"]]
     texts = []
     for is_direct, what in ((True, "read "), (False, f"{INDIRECTLY}: ")):
-        found = (name(one["dataset"]) for one in reasons if one["is_direct"] is is_direct)
-        if names := list(dict.fromkeys(found)):
-            texts.append(what + some(names, _MAX_REASONS))
+        datasets = (one["dataset"] for one in reasons if one["is_direct"] is is_direct)
+        if read := list(dict.fromkeys(dataset_text(one, names) for one in datasets)):
+            texts.append(what + some(read, _MAX_REASONS))
     return "; ".join(texts)
 
 
 def _task_text(row: Document) -> str:
+    return f"{row['dag_id']}.{_short_task(row)}"
+
+
+def _short_task(row: Document) -> str:
     mapped = "" if row["map_index"] < 0 else f"[{row['map_index']}]"
-    return f"{row['dag_id']}.{row['task_id']}{mapped}"
+    return f"{row['task_id']}{mapped}"
 
 
 def _ended_text(row: Document) -> str:
     return time_text(row["ended"])
 
 
-_ENDED_COLUMN = Column("last ran (UTC)", lambda row: times_text(row, _ended_text))
+_ENDED_COLUMN = Column("last ran (UTC)", lambda row: times_text(row, _ended_text), detail=2)
 _STEP_COLUMNS = (
     Column("#", lambda row: str(row["order"]) if len(rows_of(row)) == 1 else ""),
     Column("wave", lambda row: str(row["wave"] + 1)),
-    Column("task", _task_text, "cyan"),
+    Column(
+        "task",
+        _task_text,
+        "cyan",
+        heading=lambda row: str(row["dag_id"]),
+        below_heading=_short_task,
+    ),
     Column("DAG run", lambda row: ends_text([one["dag_run_id"] for one in rows_of(row)])),
 )
-_NOTE_COLUMN = Column("note", certainty_text, "yellow")
+_NOTE_COLUMN = Column("note", certainty_text, "yellow", detail=1)
 _JOB_COLUMN = Column("job", lambda row: row["job"] or row["run_id"], "cyan")

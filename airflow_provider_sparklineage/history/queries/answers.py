@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from airflow_provider_sparklineage.model.datasets import DatasetName, short_names
 from airflow_provider_sparklineage.model.partitioning import split_folder
 from airflow_provider_sparklineage.model.texts import some
 from airflow_provider_sparklineage.model.timestamps import start_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    from airflow_provider_sparklineage.model.datasets import DatasetName
 
 _SHOWN = 5  # most names in a sentence
 
@@ -266,14 +267,21 @@ class Unjudged(Struct, frozen=True):
         return cls("rare", values, f"{text} regularly.", job)
 
     @classmethod
-    def of_datasets(cls, reason: str, text: str, datasets: Iterable[DatasetName]) -> Unjudged:
+    def of_datasets(
+        cls,
+        reason: str,
+        text: str,
+        datasets: Iterable[DatasetName],
+        names: Mapping[DatasetName, str],
+    ) -> Unjudged:
         """Make the answer for datasets.
 
         :param text: the sentence, as :func:`_sentence` takes it
+        :param names: the names of the store's datasets in sentences
         """
         named = sorted(set(datasets))
-        short = short_names(named)
-        text = _sentence(text, len(named), "dataset", [short[one] for one in named])
+        called = [names.get(one, str(one)) for one in named]
+        text = _sentence(text, len(named), "dataset", called)
         return cls(reason, len(named), text, names=tuple(map(str, named[:_SHOWN])))
 
     @classmethod

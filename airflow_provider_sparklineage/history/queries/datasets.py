@@ -16,9 +16,15 @@ from airflow_provider_sparklineage.history.facts.cells import cell_of_text
 from airflow_provider_sparklineage.history.queries import sql
 from airflow_provider_sparklineage.history.queries.answers import of_tables, values_of
 from airflow_provider_sparklineage.history.queries.patterns.axes import FORMATS
-from airflow_provider_sparklineage.model.datasets import DEFAULT_NAMING, DatasetName, untrimmed
+from airflow_provider_sparklineage.model.datasets import (
+    DEFAULT_NAMING,
+    PARTS,
+    DatasetName,
+    short_names,
+    untrimmed,
+)
 from airflow_provider_sparklineage.model.exceptions import UnknownNameError
-from airflow_provider_sparklineage.model.texts import some, truncated
+from airflow_provider_sparklineage.model.texts import did_you_mean, some, truncated
 from airflow_provider_sparklineage.model.timestamps import to_datetime, written
 
 if TYPE_CHECKING:
@@ -42,7 +48,7 @@ def dataset_of(history: sql.Rows, text: str) -> DatasetName:
     :param history: an opened store of the history
     :raises UnknownNameError: no dataset has this name, or several have
     """
-    known = [DatasetName(row["namespace"], row["name"]) for row in history.rows(_DATASETS)]
+    known = _known(history)
     for matching in (_exact(known, text), _by_uri(known, text), _by_end(known, text)):
         if len(matching) == 1:
             return matching[0]
@@ -54,8 +60,17 @@ def dataset_of(history: sql.Rows, text: str) -> DatasetName:
         raise UnknownNameError(problem, "Build it: `sparklineage history build`.")
     problem = f"There is no dataset {text!r} in the history."
     if near := _near(known, text):
-        raise UnknownNameError(problem, f"Similar: {some(near, _LISTED_NAMES)}.")
+        raise UnknownNameError(problem, near)
     raise UnknownNameError(problem, f"There are: {some(known, _LISTED_NAMES, _label)}.")
+
+
+def names_in(history: sql.Rows) -> dict[DatasetName, str]:
+    """Give the shortest name of each dataset of the store by which :func:`dataset_of` finds it."""
+    return short_names(_known(history), PARTS)
+
+
+def _known(history: sql.Rows) -> list[DatasetName]:
+    return [DatasetName(row["namespace"], row["name"]) for row in history.rows(_DATASETS)]
 
 
 def _exact(known: Iterable[DatasetName], text: str) -> list[DatasetName]:
@@ -75,22 +90,31 @@ def _by_end(known: Iterable[DatasetName], text: str) -> list[DatasetName]:
     return [
         one
         for one in known
-        if end and (one.name == end or one.name.endswith((f"/{end}", f".{end}")))
+        if end and (one.name == end or str(one).endswith((f"/{end}", f".{end}")))
     ]
 
 
-def _near(known: Sequence[DatasetName], text: str) -> list[str]:
-    """Give the names of datasets that are similar to a text, at most six.
+def _near(known: Sequence[DatasetName], text: str) -> str:
+    """Ask whether a dataset with a similar name was wanted; empty if there is none.
 
-    Names whose last part is similar come first.
+    Names whose last part is similar count first.
 
     :param known: all datasets in the store
     :param text: the text that names no dataset
     """
-    ends = {one.name.replace(".", "/").rpartition("/")[2]: one for one in known}
-    last = text.replace(".", "/").rpartition("/")[2]
-    by_end = [_label(ends[end]) for end in difflib.get_close_matches(last, ends, 3)]
-    return [*dict.fromkeys((*by_end, *difflib.get_close_matches(text, map(_label, known), 3)))]
+    ends: dict[str, list[str]] = defaultdict(list)
+    for one, name in short_names(known, PARTS).items():
+        ends[_last_part(one.name)].append(truncated(name, _LONGEST))
+    names = {end: some(sorted(of_end), _LISTED_ENDS) for end, of_end in ends.items()}
+    of_ends = did_you_mean(_last_part(text), names, names.__getitem__)
+    return of_ends or did_you_mean(text, map(_label, known))
+
+
+_LISTED_ENDS = 3
+
+
+def _last_part(name: str) -> str:
+    return name.replace(".", "/").rpartition("/")[2]
 
 
 def _label(dataset: DatasetName) -> str:
@@ -144,6 +168,14 @@ def cell_of(history: sql.Rows, dataset: DatasetName, partition: str | None) -> s
     if not unknown and any(row["is_any"] for row in shapes):
         return cell
     raise UnknownNameError(*_no_partition(history, dataset, cell, sorted(unknown)))
+
+
+def partitions_of(history: sql.Rows, dataset: DatasetName) -> list[str]:
+    """Give the partitions of a dataset as :func:`cell_of` takes them, in the order of their names.
+
+    :param history: an opened store of the history
+    """
+    return [row["partition"] for row in history.rows(_CELLS, dataset._asdict())]
 
 
 def _no_partition(

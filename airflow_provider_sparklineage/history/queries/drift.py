@@ -15,25 +15,28 @@
 ==========================  ========================================================================
 
 Only successful runs count. Each run is compared with the run before it; a run of a mapped task
-instance is compared with the run before it that has the same map index.
+instance is compared with the run before it that has the same map index. Tasks of two Airflows that
+have the same name are two tasks, as the namespaces of their jobs tell.
 """
 
 from __future__ import annotations
 
-import difflib
 import itertools
 from collections import Counter, defaultdict, deque
 from statistics import median
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
+from msgspec import structs
 
 from airflow_provider_sparklineage.history.queries import sql
 from airflow_provider_sparklineage.history.queries.answers import Dataset, Unjudged
+from airflow_provider_sparklineage.history.queries.datasets import names_in
 from airflow_provider_sparklineage.history.queries.patterns.learning import Pair, learn
 from airflow_provider_sparklineage.history.queries.patterns.observed import (
     Pattern,
     Run,
+    Task,
     patterns,
     run_of,
     without_pattern,
@@ -42,7 +45,7 @@ from airflow_provider_sparklineage.history.queries.patterns.observed import (
 from airflow_provider_sparklineage.history.queries.patterns.rules import NONE
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.exceptions import UnknownNameError
-from airflow_provider_sparklineage.model.texts import some
+from airflow_provider_sparklineage.model.texts import did_you_mean, some
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -58,16 +61,20 @@ _SHOWN = 5  # most names in a message
 
 _TASK = """
 SELECT run_id, job, ended, state, coalesce(map_index, -1) AS map_index FROM runs
-WHERE job = $task AND state = 'COMPLETE' ORDER BY ended DESC, run_id DESC LIMIT $runs
+WHERE job = $job AND coalesce(namespace, '') = $namespace AND state = 'COMPLETE'
+ORDER BY ended DESC, run_id DESC LIMIT $runs
 """
-_JOBS = "SELECT DISTINCT job FROM runs WHERE state = 'COMPLETE' AND job IS NOT NULL ORDER BY job"
+_TASKS = """
+SELECT DISTINCT coalesce(namespace, '') AS namespace, job FROM runs
+WHERE state = 'COMPLETE' AND job IS NOT NULL ORDER BY job, namespace
+"""
 _ACCESSES = """
 SELECT run_id, side, namespace, name,
        count(*) FILTER (WHERE extent = 'partition')
          + coalesce(sum(partition_count) FILTER (WHERE extent = 'range'), 0) AS partitions,
        count(*) FILTER (WHERE extent NOT IN ('partition', 'range', 'none')) AS others
 FROM accesses
-WHERE job = $task AND NOT coalesce(is_failed, FALSE) AND coalesce(mode, '') <> 'removed'
+WHERE job = $job AND NOT coalesce(is_failed, FALSE) AND coalesce(mode, '') <> 'removed'
 GROUP BY run_id, side, namespace, name ORDER BY side, namespace, name
 """
 _COLUMNS = f"""
@@ -87,6 +94,8 @@ class Drift(msgspec.Struct, frozen=True):
     :param message: the difference, for people
     :param was: the sources before, or the usual counts; for a broken pattern the missing partitions
     :param now: the sources or the count of this run; for a broken pattern the unexpected partitions
+    :param change: the difference, for people who have the names of the dataset and the column
+    :param namespace: OpenLineage's namespace of the task's job, which tells two Airflows apart
     """
 
     kind: str
@@ -97,6 +106,8 @@ class Drift(msgspec.Struct, frozen=True):
     message: str
     was: tuple[str, ...] = ()
     now: tuple[str, ...] = ()
+    change: str = ""
+    namespace: str = ""
 
 
 class _RunFacts(NamedTuple):
@@ -114,10 +125,14 @@ class _RunFacts(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """The differences between the runs of a task, and a list of what could not be judged."""
+    """The differences between the runs of a task, and a list of what could not be judged.
+
+    :param tasks: number of the tasks that were compared: of one name, in different namespaces
+    """
 
     changes: list[Drift]
     unjudged: list[Unjudged]
+    tasks: int
 
 
 def drift(history: Rows, task: str, runs: int = RUNS) -> list[Drift]:
@@ -130,78 +145,134 @@ def compare(history: Rows, task: str, runs: int = RUNS) -> Comparison:
 
     :param history: an opened store of the history
     :param task: name of the task's job, ``dag_id.task_id``; or ``task_id``, if only one job's name
-        ends with it
-    :param runs: number of last runs that are compared
+        ends with it; or one of them after the job's namespace and a colon. Tasks of several
+        namespaces with this name are compared separately
+    :param runs: number of last runs of each task that are compared
     :raise UnknownNameError: if no such task has a successful run; the error names tasks that have
         one
     """
-    rows = history.rows(_TASK, {"task": task, "runs": runs})
-    if not rows:
-        task = _only(history, task)
-        rows = history.rows(_TASK, {"task": task, "runs": runs})
-    order = {row["run_id"]: number for number, row in enumerate(reversed(rows))}
-    of_task = _OfTask(history, task, rows[::-1])
-    changes = sorted(
-        of_task.changes(), key=lambda one: (order[one.run.run_id], one.kind, str(one.dataset))
-    )
-    return Comparison(changes, list(of_task.unjudged()))
+    tasks = _named(history, task)
+    names = names_in(history)
+    changes: list[Drift] = []
+    unjudged: list[Unjudged] = []
+    for one in tasks:
+        rows = history.rows(_TASK, {**one._asdict(), "runs": runs})
+        label = str(one) if len(tasks) > 1 else one.job
+        of_task = _OfTask(history, one, rows[::-1], label, names)
+        changes += of_task.changes()
+        unjudged += of_task.unjudged()
+    return Comparison(sorted(changes, key=_order), unjudged, len(tasks))
 
 
-def _only(history: Rows, task: str) -> str:
-    """Give the only job whose name ends with a task_id.
+def _order(change: Drift) -> tuple[Any, ...]:
+    run = change.run
+    return run.ended is None, run.ended, run.run_id, change.kind, str(change.dataset)
+
+
+def _named(history: Rows, text: str) -> list[Task]:
+    """Give the tasks that a text names: one, or several of one name in different namespaces.
 
     :param history: an opened store of the history
-    :raise UnknownNameError: if there is no such job, or there are several
+    :raise UnknownNameError: if there is no such task, or there are several of different names
     """
-    jobs: list[str] = [row["job"] for row in history.rows(_JOBS)]
-    ends = [job for job in jobs if job.endswith(f".{task}")]
-    if len(ends) == 1:
-        return ends[0]
+    tasks = [Task(row["namespace"], row["job"]) for row in history.rows(_TASKS)]
+    if exact := [one for one in tasks if text in (one.job, str(one))]:
+        return exact
+    ends = [one for one in tasks if _ends(one, text)]
+    if len({one.job for one in ends}) == 1:
+        return ends
     if ends:
-        msg = f"{task!r} is not one task: {some(ends, 20)}."
+        msg = f"{text!r} is not one task: {some(sorted({one.job for one in ends}), 20)}."
         raise UnknownNameError(msg, "Write one of them.")
-    problem = f"No successful run of {task!r} is in the history."
-    if near := difflib.get_close_matches(task, jobs, _SHOWN):
-        raise UnknownNameError(problem, f"Similar: {some(near, _SHOWN)}.")
+    problem = f"No successful run of {text!r} is in the history."
+    jobs = [*dict.fromkeys(one.job for one in tasks)]
+    by_end = {job.rpartition(".")[2]: job for job in jobs} | {job: job for job in jobs}
+    if near := did_you_mean(text, by_end, by_end.__getitem__):
+        raise UnknownNameError(problem, near)
     raise UnknownNameError(problem, f"It has runs of: {some(jobs, 20)}." if jobs else "")
 
 
-class _OfTask:
-    """The runs of a task that are compared, oldest first, by the map index of each."""
+def _ends(task: Task, text: str) -> bool:
+    within = text.removeprefix(f"{task.namespace}:") if task.namespace else text
+    return task.job.endswith(f".{within}")
 
-    def __init__(self, history: Rows, task: str, rows: Sequence[Mapping[str, Any]]) -> None:
-        self._history, self._task = history, task
-        self._facts = _facts(history, task, rows)
+
+class _OfTask:
+    """The runs of a task that are compared, oldest first, by the map index of each.
+
+    :param label: the name of the task in sentences
+    :param names: the names of the store's datasets in sentences
+    """
+
+    def __init__(
+        self,
+        history: Rows,
+        task: Task,
+        rows: Sequence[Mapping[str, Any]],
+        label: str,
+        names: Mapping[DatasetName, str],
+    ) -> None:
+        self._history, self._task, self._label, self._names = history, task, label, names
+        self._sources: dict[str, str] = {}
+        self._facts = self._facts_of(rows)
         self._by_index: dict[int, list[_RunFacts]] = defaultdict(list)
         for row in rows:
             self._by_index[row["map_index"]].append(self._facts[row["run_id"]])
         accessed = {key for one in self._facts.values() for key in one.accessed}
         self._read = {name for side, name in accessed if side == "read"}
         self._learned = {
-            output: [one for one in patterns(history, output) if one.job == task]
+            output: [one for one in patterns(history, output) if _is_of(one, task)]
             for output in sorted(name for side, name in accessed if side == "write")
         }
 
     def changes(self) -> Iterator[Drift]:
         growing = _growing(self._history, self._task, self._learned)
         for runs in self._by_index.values():
-            yield from _datasets(runs)
-            yield from _columns(runs)
-            yield from _counts(runs, growing)
-        yield from _patterns(self._learned, self._facts)
+            yield from map(self._named, _datasets(runs))
+            yield from map(self._named, _columns(runs, self._sources))
+            yield from map(self._named, _counts(runs, growing))
+        yield from map(self._named, _patterns(self._learned, self._facts))
+
+    def _named(self, one: Drift) -> Drift:
+        """Add to a difference its message, and the namespace of the task."""
+        dataset = one.dataset and DatasetName(one.dataset.namespace, one.dataset.name)
+        name = self._names.get(dataset, str(dataset)) if dataset else ""
+        if one.kind in _OF_COLUMNS:
+            message = f"{name}.{one.column}:" if one.column else f"Conditions of {name}:"
+        else:
+            message = f"{name}:" if one.kind == "partition_count" else name
+        namespace = self._task.namespace
+        return structs.replace(one, message=f"{message} {one.change}", namespace=namespace)
+
+    def _facts_of(self, rows: Sequence[Mapping[str, Any]]) -> dict[str, _RunFacts]:
+        facts = {row["run_id"]: _RunFacts(run_of(row), {}, {}) for row in rows}
+        for row in self._history.rows(_ACCESSES, {"job": self._task.job}):
+            if of_run := facts.get(row["run_id"]):
+                count = None if row["others"] else int(row["partitions"])
+                of_run.accessed[row["side"], DatasetName(row["namespace"], row["name"])] = count
+        ended = sql.lists(sql.RUN, ((row["run_id"], row["ended"]) for row in rows))
+        for row in self._history.rows(_COLUMNS, ended):
+            column = DatasetName(row["out_namespace"], row["out_name"]), row["out_column"]
+            dataset = DatasetName(row["in_namespace"], row["in_name"])
+            source = f"{dataset}.{row['in_column']}"
+            self._sources[source] = f"{self._names.get(dataset, dataset)}.{row['in_column']}"
+            edges = facts[row["run_id"]].columns.setdefault(column, {})
+            how = f"{row['type']} {row['subtype']}{' masked' if row['masking'] else ''}"
+            edges[source] = edges.get(source, frozenset()) | {how}
+        return facts
 
     def unjudged(self) -> Iterator[Unjudged]:
         counts = {
             row["is_complete"]: row["runs"]
-            for row in self._history.rows(_RUN_COUNTS, {"task": self._task})
+            for row in self._history.rows(_RUN_COUNTS, self._task._asdict())
         }
         if (earlier := counts.get(True, 0) - len(self._facts)) > 0:
-            yield Unjudged.of_runs("left_out", _EARLIER, [self._task] * earlier)
+            yield Unjudged.of_runs("left_out", _EARLIER, [self._label] * earlier)
         if unsuccessful := counts.get(False, 0):
-            yield Unjudged.of_runs("unended", _UNSUCCESSFUL, [self._task] * unsuccessful)
+            yield Unjudged.of_runs("unended", _UNSUCCESSFUL, [self._label] * unsuccessful)
         if alone := sum(len(runs) == 1 for runs in self._by_index.values()):
-            yield Unjudged.of_runs("few_runs", _ALONE, [self._task] * alone)
-        if without := [self._task for one in self._facts.values() if not one.columns]:
+            yield Unjudged.of_runs("few_runs", _ALONE, [self._label] * alone)
+        if without := [self._label for one in self._facts.values() if not one.columns]:
             yield Unjudged.of_runs("no_columns", _WITHOUT_COLUMNS, without)
         counted: Counter[DatasetName] = Counter()
         for runs in self._by_index.values():
@@ -210,7 +281,7 @@ class _OfTask:
             )
             counted |= of_index
         if few := [name for name, times in counted.items() if times <= _COUNTS[0]]:
-            yield Unjudged.of_datasets("few_runs", _FEW_COUNTS, few)
+            yield Unjudged.of_datasets("few_runs", _FEW_COUNTS, few, self._names)
         unruled = {
             DatasetName(one.input.namespace, one.input.name)
             for of_output in self._learned.values()
@@ -220,11 +291,12 @@ class _OfTask:
         for output, learned in self._learned.items():
             unruled |= {*without_pattern(self._history, output, learned)}
         if unruled := unruled & self._read:
-            yield Unjudged.of_datasets("no_rule", _UNRULED, unruled)
+            yield Unjudged.of_datasets("no_rule", _UNRULED, unruled, self._names)
 
 
 _RUN_COUNTS = """
-SELECT state = 'COMPLETE' AS is_complete, count(*) AS runs FROM runs WHERE job = $task GROUP BY ALL
+SELECT state = 'COMPLETE' AS is_complete, count(*) AS runs FROM runs
+WHERE job = $job AND coalesce(namespace, '') = $namespace GROUP BY ALL
 """
 _EARLIER = "{them} that ended before the others {are} not compared"
 _UNSUCCESSFUL = "{them} failed or {have} not ended, and {are} not compared"
@@ -234,37 +306,23 @@ _FEW_COUNTS = "The usual number of partitions of {them} is not known yet"
 _UNRULED = "The partitions that are read of {them} follow no rule that is known"
 
 
-def _facts(history: Rows, task: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, _RunFacts]:
-    facts = {row["run_id"]: _RunFacts(run_of(row), {}, {}) for row in rows}
-    for row in history.rows(_ACCESSES, {"task": task}):
-        if of_run := facts.get(row["run_id"]):
-            count = None if row["others"] else int(row["partitions"])
-            of_run.accessed[row["side"], DatasetName(row["namespace"], row["name"])] = count
-    ended = sql.lists(sql.RUN, ((row["run_id"], row["ended"]) for row in rows))
-    for row in history.rows(_COLUMNS, ended):
-        column = DatasetName(row["out_namespace"], row["out_name"]), row["out_column"]
-        source = f"{DatasetName(row['in_namespace'], row['in_name'])}.{row['in_column']}"
-        edges = facts[row["run_id"]].columns.setdefault(column, {})
-        how = f"{row['type']} {row['subtype']}{' masked' if row['masking'] else ''}"
-        edges[source] = edges.get(source, frozenset()) | {how}
-    return facts
-
-
 def _datasets(runs: Sequence[_RunFacts]) -> Iterator[Drift]:
     for before, after in itertools.pairwise(runs):
         for side, name in sorted(before.accessed.keys() ^ after.accessed.keys()):
             how = "appeared" if (side, name) in after.accessed else "went"
             kind = f"{'input' if side == 'read' else 'output'}_{how}"
             verb = "read" if side == "read" else "written"
-            text = f"{name} is {verb} now" if how == "appeared" else f"{name} is no longer {verb}"
-            yield Drift(kind, Dataset(*name), None, after.run, before.run, f"{text}.")
+            change = f"is {verb} now." if how == "appeared" else f"is no longer {verb}."
+            yield Drift(kind, Dataset(*name), None, after.run, before.run, "", change=change)
 
 
-def _columns(runs: Sequence[_RunFacts]) -> Iterator[Drift]:
+def _columns(runs: Sequence[_RunFacts], sources: Mapping[str, str]) -> Iterator[Drift]:
     """Compare the column lineage of each run with that of the run before; skip runs without any.
 
     If only one of two runs wrote a dataset, its columns are left out: the dataset itself is the
     difference.
+
+    :param sources: the names of the sources of columns in sentences
     """
     known = [one for one in runs if one.columns]
     for before, after in itertools.pairwise(known):
@@ -285,18 +343,30 @@ def _columns(runs: Sequence[_RunFacts]) -> Iterator[Drift]:
             else:
                 kind = "transformation_changed"
                 old, new = _transformations(was), _transformations(now)
-            called = f"{name}.{column}" if column else f"Conditions of {name}"
-            message = f"{called}: {column_change(kind, old, new)}"
-            sides = (tuple(old), tuple(new))
-            yield Drift(kind, Dataset(*name), column, after.run, before.run, message, *sides)
+            for_people = [_renamed(edges, sources) for edges in (was, now)]
+            if kind == "transformation_changed":
+                change = _column_change(kind, *map(_transformations, for_people))
+            else:
+                change = _column_change(kind, *map(sorted, for_people))
+            texts = ("", tuple(old), tuple(new), change)
+            yield Drift(kind, Dataset(*name), column, after.run, before.run, *texts)
 
 
-def column_change(kind: str, was: Sequence[str], now: Sequence[str]) -> str:
+def _renamed(
+    edges: Mapping[str, frozenset[str]], sources: Mapping[str, str]
+) -> dict[str, frozenset[str]]:
+    return {sources[source]: how for source, how in edges.items()}
+
+
+_OF_COLUMNS = ("column_went", "column_appeared", "transformation_changed", "sources_changed")
+
+
+def _column_change(kind: str, was: Sequence[str], now: Sequence[str]) -> str:
     """Describe the change of a column, without its name.
 
     :param kind: kind of the change, as in :class:`Drift`
-    :param was: the sources before, as in :class:`Drift`
-    :param now: the sources now, as in :class:`Drift`
+    :param was: the sources before
+    :param now: the sources now
     """
     if kind == "column_went":
         return f"no sources any more; it had {some(was, _SHOWN)}."
@@ -313,8 +383,12 @@ def _transformations(edges: Mapping[str, frozenset[str]]) -> list[str]:
     return [f"{source}: {', '.join(sorted(how))}" for source, how in sorted(edges.items())]
 
 
+def _is_of(one: Pattern | Task, task: Task) -> bool:
+    return (one.namespace or "", one.job) == task
+
+
 def _growing(
-    history: Rows, task: str, learned: Mapping[DatasetName, Iterable[Pattern]]
+    history: Rows, task: Task, learned: Mapping[DatasetName, Iterable[Pattern]]
 ) -> dict[tuple[str, DatasetName], set[str]]:
     """Find the datasets whose number of partitions changes from run to run by a rule.
 
@@ -327,7 +401,7 @@ def _growing(
         pairs = [
             Pair(run_id, (write.dates,), write.cells)
             for run_id, write in writes[output].items()
-            if write.task.job == task and write.cells
+            if _is_of(write.task, task) and write.cells
         ]
         written = learn(pairs) if pairs else None
         is_growing = written is not None and written.relation.kind in _GROWING
@@ -354,11 +428,9 @@ def _counts(
             is_judged = len(counts) >= _COUNTS[0] and not is_ruled
             if is_judged and (usual := _unusual(count, counts)):
                 verb = "read" if side == "read" else "written"
-                text = f"{count} partitions of {name} {verb}; {' to '.join(usual)} are usual."
-                now = (str(count),)
-                yield Drift(
-                    "partition_count", Dataset(*name), None, one.run, None, text, usual, now
-                )
+                change = f"{count} partitions {verb}; {' to '.join(usual)} are usual."
+                texts = ("", usual, (str(count),), change)
+                yield Drift("partition_count", Dataset(*name), None, one.run, None, *texts)
             counts.append(count)
 
 
@@ -383,7 +455,6 @@ def _patterns(
     for pattern in (one for of_output in learned.values() for one in of_output):
         for one in pattern.exceptions:
             if one.run.run_id in facts:
-                name = DatasetName(pattern.input.namespace, pattern.input.name)
-                text = f"{name} was not read as usual: {pattern.relation}."
-                parts = (one.missing, one.unexpected)
-                yield Drift("pattern_broken", pattern.input, None, one.run, None, text, *parts)
+                change = f"was not read as usual: {pattern.relation}."
+                texts = ("", one.missing, one.unexpected, change)
+                yield Drift("pattern_broken", pattern.input, None, one.run, None, *texts)

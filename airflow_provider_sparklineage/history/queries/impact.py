@@ -374,7 +374,7 @@ def impact(
     subject = Part(dataset, cell)
     since = since_of(history, subject, (reading.started for reading in readings))
     found = unwritten(history, _parts(there, plan) | {subject: 0}, since)
-    unjudged = (*answer.unjudged, *not_looked_for(found.left_out))
+    unjudged = (*answer.unjudged, *not_looked_for(history, found.left_out))
     return replace(answer, plan=with_unwritten(plan, found.unwritten), unjudged=unjudged)
 
 

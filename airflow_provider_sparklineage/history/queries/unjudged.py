@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_sparklineage.history import bounds
 from airflow_provider_sparklineage.history.queries import answers, sql
 from airflow_provider_sparklineage.history.queries.answers import Unjudged
+from airflow_provider_sparklineage.history.queries.datasets import names_in
 from airflow_provider_sparklineage.model.datasets import DatasetName
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 
 # --- stale ----------------------------------------------------------------------------------------
@@ -128,7 +129,8 @@ def of_stale(history: sql.Rows, dataset: DatasetName | None = None) -> list[Unju
     :param dataset: None for all datasets; else only it, and the datasets of which it was made. If
         it takes too long to find these, those count that the jobs read which made it
     """
-    return sentences(unseen_by_stale(history, dataset))
+    unseen = unseen_by_stale(history, dataset)
+    return sentences(unseen, names_in(history)) if unseen else []
 
 
 def unseen_by_stale(history: sql.Rows, dataset: DatasetName | None = None) -> list[Unseen]:
@@ -145,13 +147,16 @@ def unseen_by_stale(history: sql.Rows, dataset: DatasetName | None = None) -> li
     return [one for one in unseen if one[1] in sources]
 
 
-def sentences(unseen: Iterable[Unseen]) -> list[Unjudged]:
-    """Give one answer for each reason, with the datasets for which it holds."""
+def sentences(unseen: Iterable[Unseen], names: Mapping[DatasetName, str]) -> list[Unjudged]:
+    """Give one answer for each reason, with the datasets for which it holds.
+
+    :param names: the names of the store's datasets in sentences
+    """
     found = defaultdict(list)
     for reason, dataset in unseen:
         found[reason].append(dataset)
     return [
-        Unjudged.of_datasets(reason, text, found[reason])
+        Unjudged.of_datasets(reason, text, found[reason], names)
         for reason, text in _STALE_TEXTS.items()
         if reason in found
     ]
@@ -232,14 +237,15 @@ def of_trace(
     :param hops: the answer of :func:`.trace`
     """
     if not hops and not history.rows(_IS_WRITTEN, dataset._asdict()):
-        return [Unjudged.of_datasets("no_writer", _UNWRITTEN, [dataset])]
+        return [Unjudged.of_datasets("no_writer", _UNWRITTEN, [dataset], names_in(history))]
+    names = names_in(history)
     runs = {one.run.run_id: one.run for one in hops if one.run}
     ended = [(run.run_id, answers.of_tables(run.ended)) for run in runs.values()]
     rows = history.rows(_OF_WRITERS, sql.lists(sql.RUN, ended)) if ended else []
     unjudged = []
     unknown = [one.dataset for one in hops if one.run is None]
     if unwritten := [DatasetName(one.namespace, one.name) for one in unknown]:
-        unjudged.append(Unjudged.of_datasets("no_writer", _NO_WRITER, unwritten))
+        unjudged.append(Unjudged.of_datasets("no_writer", _NO_WRITER, unwritten, names))
     for reason, text in _TRACE_TEXTS.items():
         if ids := [row["run_id"] for row in rows if row["reason"] == reason]:
             jobs = [runs[run_id].job or run_id for run_id in ids]
@@ -251,7 +257,7 @@ def of_trace(
         if row["reason"] == "unknown_part" and (key := (row["namespace"], row["name"])) in named
     ]
     if parts:
-        unjudged.append(Unjudged.of_datasets("unknown_part", _UNKNOWN_PART, parts))
+        unjudged.append(Unjudged.of_datasets("unknown_part", _UNKNOWN_PART, parts, names))
     return unjudged
 
 
@@ -294,8 +300,11 @@ _NOT_LOOKED_FOR = (
 )
 
 
-def not_looked_for(datasets: Sequence[DatasetName]) -> tuple[Unjudged, ...]:
-    """Say for which datasets a plan lacks what was never written; nothing if there are none."""
+def not_looked_for(history: sql.Rows, datasets: Sequence[DatasetName]) -> tuple[Unjudged, ...]:
+    """Say for which datasets a plan lacks what was never written; nothing if there are none.
+
+    :param history: an opened store of the history
+    """
     if not datasets:
         return ()
-    return (Unjudged.of_datasets("left_out", _NOT_LOOKED_FOR, datasets),)
+    return (Unjudged.of_datasets("left_out", _NOT_LOOKED_FOR, datasets, names_in(history)),)

@@ -22,6 +22,7 @@ from airflow_provider_sparklineage.history.engines import duckdb
 from airflow_provider_sparklineage.history.facts import cells
 from airflow_provider_sparklineage.history.facts.cells import cell_of_text
 from airflow_provider_sparklineage.history.queries.answers import Stale
+from airflow_provider_sparklineage.history.queries.datasets import names_in
 from airflow_provider_sparklineage.history.queries.drift import drift
 from airflow_provider_sparklineage.history.queries.gaps import Gap, completeness, gaps_of
 from airflow_provider_sparklineage.history.queries.impact import impact
@@ -307,7 +308,8 @@ class OpenedHistory:
         unseen = self._cache.answer(
             ("unseen", dataset), lambda: unseen_by_stale(self._history, dataset)
         )
-        return [one.text for one in sentences(one for one in unseen if is_shown(one[1]))]
+        shown = [one for one in unseen if is_shown(one[1])]
+        return [one.text for one in sentences(shown, names_in(self._history))]
 
     @_bounded
     def drift(self, task: str) -> list[dict[str, Any]]:

@@ -100,10 +100,14 @@ def open_bundle(paths: Sequence[str], application: str | None = None) -> Iterato
 
     :param paths: the directory of one bundle, or event files
     :param application: the run id of the wanted application; None if the files hold only one
-    :raise UnusableInputError: if the paths are not the capture of exactly one application
+    :raise UnusableInputError: if the paths are not the capture of exactly one application, or if an
+        application is wanted of a bundle
     """
     directories = [p for p in paths if Path(p).is_dir()]
     if directories:
+        if application is not None:
+            problem = f"{directories[0]} is a capture bundle, which has one application."
+            raise UnusableInputError(problem, "Leave out --application.")
         if len(paths) > 1:
             problem = f"{directories[0]} is a capture bundle."
             fix = "Give one bundle, or event files only."

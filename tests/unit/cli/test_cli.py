@@ -15,8 +15,10 @@ from types import SimpleNamespace
 import pytest
 
 from airflow_provider_sparklineage import cli
-from airflow_provider_sparklineage.cli import commands
+from airflow_provider_sparklineage.cli import commands, show
+from airflow_provider_sparklineage.cli.command_line import AIRFLOW_COMMANDS, COMMANDS
 from airflow_provider_sparklineage.event.model import read_document
+from airflow_provider_sparklineage.model.degradations import DegradationCode
 from airflow_provider_sparklineage.model.terms import JobName
 from airflow_provider_sparklineage.spark.capture import bundle as capture
 from airflow_provider_sparklineage.spark.capture.bundle import Manifest
@@ -197,6 +199,22 @@ def test_show_prints_tables_columns_and_what_is_missing(run):
     assert "\x1b" not in out  # no colours where there is no terminal
 
 
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_show_wraps_texts_between_words_and_keeps_their_indent(run, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("TERM", "dumb")
+    event = json.loads(run("merge", STAGING).out)
+    show.print_event(read_document(event), terminal := Terminal())
+    lines = terminal.getvalue().splitlines()
+    begin = next(n for n, line in enumerate(lines) if line.startswith("  internal_read_assumed"))
+    assert [line[:2] for line in lines[begin : begin + 3]] == ["  "] * 3
+    assert max(map(len, lines)) <= 80
+
+
 def test_show_takes_a_bundle(run, bundle):
     assert "Columns of revenue" in run("show", str(bundle())).out
 
@@ -329,6 +347,53 @@ def test_actions_whose_applications_events_are_missing_are_still_one_application
     assert "application_unfinished" in done.err
 
 
+# --- codes of degradations ------------------------------------------------------------------------
+
+
+def test_show_says_what_a_code_means_and_what_to_do(run):
+    done = run("show", "no_events", "partitions_cut")
+    assert [line.rstrip() for line in done.out.splitlines()] == [
+        "no_events",
+        f"  meaning     {DegradationCode.NO_EVENTS.meaning}",
+        f"  missing     {DegradationCode.NO_EVENTS.missing}",
+        f"  what to do  {DegradationCode.NO_EVENTS.remedy}",
+        "partitions_cut",
+        f"  meaning     {DegradationCode.PARTITIONS_CUT.meaning}",
+        f"  missing     {DegradationCode.PARTITIONS_CUT.missing}",
+        f"  what to do  {DegradationCode.PARTITIONS_CUT.remedy}",
+    ]
+    assert done.code == 0
+
+
+@pytest.mark.parametrize(
+    ("argv", "error"),
+    [
+        (("partition_cut",), "partition_cut does not exist. Did you mean partitions_cut"),
+        (("no_events", STAGING), "no_events is the code of a degradation. Give codes alone."),
+        (("no_events", "--strict"), "no_events is the code of a degradation. Give codes alone."),
+        (("nowhere",), "nowhere does not exist."),
+    ],
+    ids=lambda one: " ".join(one) if isinstance(one, tuple) else "",
+)
+def test_what_is_no_code_is_reported(run, argv, error):
+    done = run("show", *argv)
+    assert done.err.startswith(f"sparklineage: {error}")
+    assert (done.code, done.out) == (2, "")
+
+
+def test_a_file_with_the_name_of_a_code_is_a_file(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "no_events").write_bytes(golden("staging_chain").read_bytes())
+    assert "Columns of revenue" in run("show", "no_events").out
+
+
+@pytest.mark.parametrize("command", ["show", "merge"])
+def test_what_prints_a_code_says_how_to_ask_about_it(run, command):
+    done = run(command, STAGING)
+    assert "internal_read_assumed" in (out := done.out if command == "show" else done.err)
+    assert "`sparklineage show CODE` says what a code means, and what to do" in out
+
+
 # --- schema, help ---------------------------------------------------------------------------------
 
 
@@ -346,7 +411,7 @@ def functions(command):
 
 
 def test_every_command_names_a_function():
-    listed = {f for c in (*cli.COMMANDS, *cli.AIRFLOW_COMMANDS) for f in functions(c)}
+    listed = {f for c in (*COMMANDS, *AIRFLOW_COMMANDS) for f in functions(c)}
     missing = []
     for listed_function in sorted(listed):
         module, _, name = listed_function.partition(":")
@@ -360,7 +425,7 @@ def test_every_command_names_a_function():
 def test_readme_names_every_command():
     readme = (Path(cli.__file__).parents[2] / "README.md").read_text()
     named = set(re.findall(r"^(?:airflow )?sparklineage ([\w-]+)", readme, re.MULTILINE))
-    assert {command.name for command in (*cli.COMMANDS, *cli.AIRFLOW_COMMANDS)} <= named
+    assert {command.name for command in (*COMMANDS, *AIRFLOW_COMMANDS)} <= named
 
 
 def test_an_unknown_schema_is_reported_with_the_known_ones(run):

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import shutil
 
 import msgspec
@@ -135,4 +136,4 @@ def test_a_run_of_which_nothing_was_expected_is_reported(run):
 def test_what_makes_no_sense_is_refused(run, arguments):
     done = run("explain", *arguments)
     assert done.code == 2
-    assert done.err.startswith("sparklineage: ")
+    assert re.search("^sparklineage(: | explain: error: )", done.err, re.MULTILINE)

@@ -217,7 +217,7 @@ def test_days_that_cannot_be_kept_are_refused(run, store, days, capsys):
     before = Store.open(str(store)).manifest
     with pytest.raises(SystemExit, match="2"):
         run("history", "build", str(store), "--store", str(store), f"--keep={days}")
-    assert f"invalid _days value: '{days}'" in capsys.readouterr().err
+    assert f"--keep: '{days}' is no number of days, 0 to 365,000\n" in capsys.readouterr().err
     assert Store.open(str(store)).manifest == before
 
 

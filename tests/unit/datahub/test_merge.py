@@ -90,7 +90,7 @@ def test_names_are_those_of_the_transport(run, tmp_path):
         (("--transport", '[{"env": 1}]'), "is no JSON object. E.g. --transport '{"),
         (("--transport", '{"evn": "DEV"}'), "unknown key 'evn'. Did you mean env?"),
         (("--transport", '{"env": "LIVE"}'), "unknown env 'LIVE'"),
-        (("--format", "openlineage", "--transport", "{}"), "is for --format datahub"),
+        (("--format", "openlineage", "--transport", "{}"), "--transport needs --format datahub."),
     ],
     ids=["a file that is not there", "half of it", "a list", "a key", "a value", "an event"],
 )

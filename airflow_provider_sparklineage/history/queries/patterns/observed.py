@@ -199,6 +199,9 @@ class Task(NamedTuple):
     namespace: str
     job: str
 
+    def __str__(self) -> str:
+        return f"{self.namespace}:{self.job}" if self.namespace else self.job
+
 
 class Writes(NamedTuple):
     """The partitions of a dataset that a run wrote.

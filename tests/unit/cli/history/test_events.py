@@ -170,8 +170,8 @@ def test_the_command_prints_what_was_done_at_every_hop(run, tasks):
     done = run("trace", "report", "--column", "total", "--events", tasks)
     assert (done.code, done.err) == (0, "")
     assert lines(done)[1:4] == [
-        "0 report all total report 2024-10-15 00:02:00 not certain",
-        "1 revenue all amount load 2024-10-15 00:01:00 aggregation not certain",
+        "0 report all total report 2024-10-15 00:02 not certain",
+        "1 revenue all amount load 2024-10-15 00:01 aggregation not certain",
         "2 orders all price nobody known transformation, masked",
     ]
 

@@ -7,11 +7,13 @@ import re
 from datetime import UTC, datetime
 
 import pytest
+from msgspec.structs import replace
 
 from airflow_provider_sparklineage.cli.history import questions, tables
 from airflow_provider_sparklineage.cli.history.tables import print_hops
 from airflow_provider_sparklineage.history.queries.answers import Dataset, Plan, Reason, Step
 from airflow_provider_sparklineage.history.queries.walk import Size
+from airflow_provider_sparklineage.model.datasets import PARTS, DatasetName, short_names
 from airflow_provider_sparklineage.model.exceptions import UnusableInputError
 
 
@@ -28,16 +30,21 @@ def hop(depth=0, name="/lake/orders", **values):
     }
 
 
+def names_of(rows):
+    causes = [row["cause"] for row in rows if "cause" in row]
+    return short_names((DatasetName(**one["dataset"]) for one in (*rows, *causes)), PARTS)
+
+
 def printed(*hops, is_all=False):
     file = io.StringIO()
-    print_hops(hops, file, empty="Nothing.", is_all=is_all)
+    print_hops(hops, file, names=names_of(hops), empty="Nothing.", is_all=is_all)
     return file.getvalue()
 
 
 def test_a_hop_is_a_line_with_what_when_and_by_whom():
     [title, line] = printed(hop()).split("\n")[:2]
     assert title.split() == ["hop", "dataset", "partition", "written", "by", "at", "(UTC)"]
-    assert line.split() == ["0", "orders", "dt=2024-10-15", "load", "2024-10-15", "03:04:05"]
+    assert line.split() == ["0", "orders", "dt=2024-10-15", "load", "2024-10-15", "03:04"]
 
 
 def test_jobs_of_one_task_name_are_distinguished():
@@ -91,7 +98,7 @@ def days(count):
 def test_what_differs_in_the_partition_alone_is_one_line_if_it_would_be_many():
     text = printed(*days(21), hop(1, "/lake/prices"))
     assert re.search(r"orders +21: dt=2024-10-01 … dt=2024-10-21 +load ", text)
-    assert "2024-10-01 03:00:00 … 2024-10-21 03:00:00" in text
+    assert "2024-10-01 03:00 … 2024-10-21 03:00" in text
     assert "22 in 2 lines; --all has a line for each." in text
 
 
@@ -113,9 +120,7 @@ def test_columns_of_a_version_are_one_line_by_what_was_done_with_them():
 
 
 def test_times_of_one_day_name_it_once():
-    assert tables.span_text("2024-10-01 03:00:00", "2024-10-01 04:00:00") == (
-        "2024-10-01 03:00:00 … 04:00:00"
-    )
+    assert tables.span_text("2024-10-01 03:00", "2024-10-01 04:00") == "2024-10-01 03:00 … 04:00"
 
 
 def test_a_row_is_one_line_where_the_output_is_no_terminal():
@@ -182,11 +187,15 @@ def lines_of(printing, *rows, **settings):
     return [" ".join(line.split()) for line in file.getvalue().splitlines()]
 
 
+def print_stale(rows, file, **settings):
+    questions.print_stale(rows, file, names=names_of(rows), **settings)
+
+
 def test_stale_partitions_of_one_cause_are_one_line():
-    [_, line, *_] = lines_of(questions.print_stale, *(stale(day) for day in range(1, 4)))
+    [_, line, *_] = lines_of(print_stale, *(stale(day) for day in range(1, 4)))
     assert line == (
         "orders 3: dt=2024-10-01 … dt=2024-10-03 "
-        "orders dt=2024-10-01 was rewritten 2024-11-01 00:00:00"
+        "orders dt=2024-10-01 was rewritten 2024-11-01 00:00"
     )
 
 
@@ -195,13 +204,13 @@ def test_many_causes_in_one_dataset_are_one_line():
         stale(day, at=f"2024-11-{day:02}T00:00:00Z", partition=f"2024-10-{day:02}")
         for day in range(1, 31)
     ]
-    [_, line, count, *_] = lines_of(questions.print_stale, *rows)
+    [_, line, count, *_] = lines_of(print_stale, *rows)
     assert line == (
         "orders 30: dt=2024-10-01 … dt=2024-10-30 orders 30: dt=2024-10-01 … dt=2024-10-30 "
-        "was rewritten 2024-11-01 00:00:00 … 2024-11-30 00:00:00"
+        "was rewritten 2024-11-01 00:00 … 2024-11-30 00:00"
     )
     assert count == "30 in 1 line; --all has a line for each."
-    assert len(lines_of(questions.print_stale, *rows, is_all=True)) == 1 + 30 + 1
+    assert len(lines_of(print_stale, *rows, is_all=True)) == 1 + 30 + 1
 
 
 def gap(day, region):
@@ -234,6 +243,125 @@ def test_gaps_are_as_many_lines_as_people_read(days, first, count):
     assert sum("no run" in line for line in every) == len(rows)
 
 
+# --- narrow and wide terminals --------------------------------------------------------------------
+
+
+class Terminal(io.StringIO):
+    """An output that is a terminal."""
+
+    def isatty(self):
+        return True
+
+
+@pytest.fixture
+def in_terminal(monkeypatch):
+    """Print in a terminal of some width; give the lines, without colours."""
+
+    def in_terminal(width, printing, *arguments, **settings):
+        monkeypatch.setenv("COLUMNS", str(width))
+        monkeypatch.setenv("TERM", "xterm")
+        file = Terminal()
+        printing(*arguments, file, **settings)
+        text = re.sub(r"\x1b\[[0-9;]*m", "", file.getvalue())
+        return [line.rstrip() for line in text.splitlines()]
+
+    return in_terminal
+
+
+def steps(count):
+    reason = Reason(Dataset("file", "/lake/orders"), {"dt": "2024-10-08"}, ("amount → total",))
+    ended = datetime(2024, 10, 9, 3, 4, 5, tzinfo=UTC)
+    return Plan(
+        tuple(
+            Step(
+                *("daily_sales_reports", "make_report", f"scheduled__2024-10-{day:02}T00:00:00"),
+                *(-1, f"r{day}", ended, 0, (reason,)),
+            )
+            for day in range(9, 9 + count)
+        )
+    )
+
+
+ORDERS = {DatasetName("file", "/lake/orders"): "orders"}
+
+
+def test_in_80_columns_the_dag_is_above_its_tasks_and_the_reason_below_them(in_terminal):
+    assert in_terminal(80, tables.print_plan, steps(2), names=ORDERS) == [
+        "To clear, in this order",
+        "#  wave  task         DAG run                         last ran (UTC)",
+        "daily_sales_reports",
+        "1  1     make_report  scheduled__2024-10-09T00:00:00  2024-10-09 03:04",
+        "2  1     make_report  scheduled__2024-10-10T00:00:00  2024-10-09 03:04",
+        "    because: read orders dt=2024-10-08 (amount → total)",
+    ]
+
+
+def test_tasks_of_two_airflows_are_told_apart_where_they_have_one_name(in_terminal):
+    first, other = steps(2).steps
+    plan = Plan((replace(first, namespace="prod"), replace(other, namespace="test")))
+    [_, titles, *rows] = in_terminal(200, tables.print_plan, plan, names=ORDERS)
+    assert "namespace" in titles
+    assert [row.split()[-7] for row in rows] == ["prod", "test"]
+    alone = Plan((replace(first, namespace="prod"),))
+    assert "namespace" not in "".join(in_terminal(200, tables.print_plan, alone, names=ORDERS))
+
+
+def test_gaps_of_two_airflows_are_told_apart_where_their_tasks_have_one_name():
+    rows = [gap(8, "eu"), {**gap(8, "us"), "namespace": "test"}]
+    [_, *lines] = lines_of(questions.print_gaps, *rows)
+    assert [line.split()[3] for line in lines] == ["airflow", "test"]
+
+
+def test_where_there_is_width_a_row_is_a_line(in_terminal):
+    [_, titles, *rows] = in_terminal(200, tables.print_plan, steps(2), names=ORDERS)
+    assert titles.split() == ["#", "wave", "task", "DAG", "run", "last", "ran", "(UTC)", "because"]
+    assert [row.split()[2] for row in rows] == ["daily_sales_reports.make_report"] * 2
+    assert all(row.endswith("read orders dt=2024-10-08 (amount → total)") for row in rows)
+
+
+def wide_rows():
+    how = [{"type": "DIRECT", "subtype": "AGGREGATION"}]
+    many = [f"column_{n}" for n in range(4)]
+    rows = [
+        hop(1, f"/lake/{'x' * 20}_{n}", column=c, transformations=how) for n in (1, 2) for c in many
+    ]
+    return [*rows, hop(2, note="no columns are known of it", is_certain=False)]
+
+
+ROWS = {
+    "hops": lambda out, width: out(
+        width, print_hops, wide_rows(), names=names_of(wide_rows()), empty=""
+    ),
+    "plan": lambda out, width: out(width, tables.print_plan, steps(3), names=ORDERS),
+    "stale": lambda out, width: out(
+        width, print_stale, [stale(day, f"/lake/{'x' * 30}") for day in (1, 2)]
+    ),
+    "gaps": lambda out, width: out(
+        width, questions.print_gaps, [gap(day, f"region-{'y' * 20}") for day in (8, 9)]
+    ),
+}
+
+
+@pytest.mark.parametrize("rows", ROWS)
+@pytest.mark.parametrize("width", [80, 100, 240])
+def test_no_line_is_wider_than_the_terminal_and_no_word_is_cut(in_terminal, rows, width):
+    lines = ROWS[rows](in_terminal, width)
+    assert max(map(len, lines)) <= width
+    assert words(ROWS[rows](in_terminal, 1_000)) <= words(lines)
+
+
+def words(lines):
+    """Give the words of a table; a task has its DAG next to it or above it."""
+    found = {word.strip(":;") for line in lines for word in line.split()}
+    return {word.removeprefix("daily_sales_reports.") for word in found}
+
+
+def test_what_has_no_room_at_all_is_folded(in_terminal):
+    lines = in_terminal(30, print_hops, [hop(name=f"/lake/{'x' * 50}")], names={}, empty="")
+    assert max(map(len, lines)) <= 30
+    assert "".join("".join(lines).split()).count("x") == 50
+
+
 @pytest.mark.parametrize(
     ("size", "text"),
     [
@@ -257,5 +385,6 @@ def test_a_plan_names_what_was_read_of_a_dataset_once():
     )
     step = Step("shop", "make", "day", -1, "r", None, 0, reasons)
     file = io.StringIO()
-    tables.print_plan(Plan((step,)), file)
+    names = {DatasetName("file", "/lake/orders"): "orders"}
+    tables.print_plan(Plan((step,)), file, names=names)
     assert "read orders 5: dt=2024-10-8 … dt=2024-10-12 (a → b)" in file.getvalue()

@@ -36,7 +36,7 @@ def test_a_dataset_is_named_in_many_ways(history, text):
     ("text", "message"),
     [
         pytest.param("items", "not one dataset: ns/db.items, ns/shop/items", id="several"),
-        pytest.param("ordres", "Similar: s3://lake/warehouse/sales.orders", id="nearly"),
+        pytest.param("ordres", r"Did you mean sales\.orders\?", id="nearly"),
         pytest.param("xyz", "There are: ns/db.items, .*users", id="nothing like it"),
     ],
 )

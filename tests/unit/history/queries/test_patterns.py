@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("duckdb", reason="the extra history has it")
 
 from airflow_provider_sparklineage.history.queries.answers import values_of
-from airflow_provider_sparklineage.history.queries.drift import drift
+from airflow_provider_sparklineage.history.queries.drift import compare, drift
 from airflow_provider_sparklineage.history.queries.gaps import gaps
 from airflow_provider_sparklineage.history.queries.patterns.inverse import InverseRelation
 from airflow_provider_sparklineage.history.queries.patterns.observed import (
@@ -235,8 +235,8 @@ def test_inputs_and_outputs_that_come_and_go_are_drift(answers):
     answers.run(0, [day(0), ("rates", None)], [day(0)])
     answers.run(1, [day(1)], [day(1), ("extra", None)])
     assert found_drift(answers) == [
-        ("input_went", "build-1", "ns/rates is no longer read."),
-        ("output_appeared", "build-1", "ns/extra is written now."),
+        ("input_went", "build-1", "rates is no longer read."),
+        ("output_appeared", "build-1", "extra is written now."),
     ]
 
 
@@ -271,8 +271,8 @@ def test_a_count_of_partitions_out_of_its_range_and_a_broken_pattern_are_drift(a
     daily(answers)
     answers.run(20, [day(19), day(18), day(17)], [day(20)])
     assert found_drift(answers) == [
-        ("partition_count", "build-20", "3 partitions of ns/orders read; 0 to 2 are usual."),
-        ("pattern_broken", "build-20", "ns/orders was not read as usual: dt = dt - 1 day."),
+        ("partition_count", "build-20", "orders: 3 partitions read; 0 to 2 are usual."),
+        ("pattern_broken", "build-20", "orders was not read as usual: dt = dt - 1 day."),
     ]
 
 
@@ -299,6 +299,43 @@ def test_four_runs_are_too_few_for_a_range(answers):
     daily(answers, 4)
     answers.run(4, [day(3), day(2), day(1)], [day(4)])
     assert "partition_count" not in [kind for kind, *_ in found_drift(answers)]
+
+
+def test_a_change_names_what_it_is_about_by_short_names(answers):
+    answers.run(0, [day(0)], [day(0)], edges=[("a", "x", "IDENTITY")])
+    answers.run(1, [day(1)], [day(1)], edges=[("a", "y", "IDENTITY")])
+    [one] = drift(answers, "dag.build")
+    assert one.message == "revenue.a: now without orders.x and with orders.y."
+    assert one.change == "now without orders.x and with orders.y."
+    assert (one.was, one.now) == (("ns/orders.x",), ("ns/orders.y",))
+
+
+@pytest.fixture
+def two_airflows(answers):
+    """Let a task of the same name run in two Airflows, one of which reads more from day 2 on."""
+    for n in range(4):
+        answers.run(n, [day(n)], [day(n)], run_id=f"of-jobs-{n}")
+        more = [("rates", None)] if n > 1 else []
+        answers.run(n, [day(n), *more], [day(n)], run_id=f"of-test-{n}", namespace="test")
+    return answers
+
+
+@pytest.mark.parametrize("task", ["dag.build", "build", "test:dag.build", "test:build"])
+def test_tasks_of_one_name_in_two_namespaces_are_compared_separately(two_airflows, task):
+    [one] = drift(two_airflows, task)
+    assert (one.message, one.namespace) == ("rates is read now.", "test")
+    assert (one.run.run_id, one.before.run_id) == ("of-test-2", "of-test-1")
+
+
+def test_the_tasks_of_one_namespace_alone_can_be_compared(two_airflows):
+    assert drift(two_airflows, "jobs:dag.build") == []
+
+
+def test_what_is_not_judged_of_two_namespaces_names_them(two_airflows):
+    names = {name for one in compare(two_airflows, "build").unjudged for name in one.names}
+    assert {"jobs:dag.build", "test:dag.build"} <= names
+    names = {name for one in compare(two_airflows, "test:build").unjudged for name in one.names}
+    assert "dag.build" in names
 
 
 def test_a_task_that_is_not_there_is_refused_with_those_that_are(answers):
