@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from configparser import ConfigParser
 from pathlib import Path
@@ -247,6 +248,17 @@ def test_the_questions_are_as_short_as_they_may_be(tmp_path, monkeypatch):
     assert asked[2] == "  sparklineage stale --store demo/airflow/sparklineage/history"
     other = demo._questions(place, "/usr/bin")
     assert f"  {demo._SCRIPTS}/sparklineage stale" in other
+
+
+def test_the_shown_event_is_the_last_of_its_task(tmp_path):
+    place = demo.Place(tmp_path)
+    name = f"{demo.FLIGHTS}.{demo.TASK}"
+    events = [
+        {"job": {"name": job}, "run": number}
+        for number, job in enumerate([name, name, demo.FLIGHTS])
+    ]
+    place.events.write_text("".join(f"{json.dumps(event)}\n" for event in events))
+    assert json.loads(demo._last_event(place)) == events[1]
 
 
 def test_the_end_of_the_log_is_without_the_frames_of_javas_stacks(tmp_path):
