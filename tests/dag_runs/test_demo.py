@@ -60,7 +60,7 @@ def run(folder):
 
 @pytest.fixture(scope="module")
 def demos(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("demo") / "sparklineage-demo"
+    folder = tmp_path_factory.mktemp("demo") / "my demo"
     return [run(folder), run(folder)]
 
 
