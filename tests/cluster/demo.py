@@ -11,24 +11,23 @@ import shutil
 import sys
 from pathlib import Path
 
+from airflow_provider_sparklineage.cli import demo
 from airflow_provider_sparklineage.spark.submit import distribution
-from dags_examples import run_demo
 from tests.cluster import mini_cluster
 
-FOLDER = run_demo.BUILD / "demo-cluster"
+FOLDER = Path(__file__).parents[2] / "build" / "demo-cluster"
 
 
 def main() -> int:
     """Start the cluster, run the demo on it, and stop it again."""
-    sys.path.append(str(run_demo.DAGS))  # as a folder of Dags is
     shutil.rmtree(FOLDER / "cluster", ignore_errors=True)
     print("Starting HDFS and YARN … ", end="", flush=True)
     with mini_cluster.running(FOLDER / "cluster", yarn=True) as cluster:
         print("up.")
-        return run_demo.main(place(cluster))
+        return demo.run(place(cluster))
 
 
-def place(cluster: mini_cluster.MiniCluster) -> run_demo.Place:
+def place(cluster: mini_cluster.MiniCluster) -> demo.Place:
     """Say to the demo where it runs: what a user would configure, and how small all is."""
     host, port = cluster.webhdfs.split(":")
     location = f"webhdfs_default@{cluster.hdfs.removeprefix('hdfs://')}/lineage"
@@ -43,7 +42,7 @@ def place(cluster: mini_cluster.MiniCluster) -> run_demo.Place:
     for name, connection in connections.items():
         environment[f"AIRFLOW_CONN_{name}_DEFAULT"] = json.dumps(connection)
     spark = Path(str(distribution.find("spark-submit", {}).home))
-    return run_demo.Place(
+    return demo.Place(
         FOLDER,
         lake=f"{cluster.hdfs}/nyc",
         environment=environment,

@@ -44,27 +44,35 @@ class TaskInstance(SimpleNamespace):
 
     :param runs: ids of successful runs of each map index, the earliest first, on one day each
     :param pushed: events by run id
-    :param prior: what has been pushed last of all runs
+    :param prior: the last run of all that failed, whose XCom has been pushed last
     :param siblings: events of other map indexes of this run, in their order
     """
 
     def __init__(self, runs=(), *, others=None, pushed=(), prior=None, siblings=(), at=9, **of_try):
         of_try = {"map_index": -1, "try_number": 1} | of_try
         super().__init__(dag_id="shop", task_id="revenue", run_id="now", asked=[], **of_try)
+        self.missed = []
         self.task = SimpleNamespace(dag_id="shop", task_id="revenue")
         self._runs = {self.map_index: runs, **(others or {})}
         self._pushed, self._prior, self._siblings = pushed, prior, siblings
         self._at = datetime(2024, 5, at, tzinfo=UTC)
 
-    def xcom_pull(self, *, task_ids, key, map_indexes, include_prior_dates=False, run_id=None):
+    def xcom_pull(self, *, task_ids, key, map_indexes=None, include_prior_dates=False, run_id=None):
         assert (task_ids, key) == ("revenue", "sparklineage")
-        assert map_indexes in self._runs
+        assert map_indexes is None or map_indexes in self._runs
         self.asked.append("prior" if include_prior_dates else f"XCom {run_id}")
-        if include_prior_dates:
-            return EVERY.get(self._prior)
-        return EVERY.get(run_id) if run_id in self._pushed else None
+        pushed = (*self._pushed, self._prior)
+        value = EVERY.get(self._prior if include_prior_dates else run_id)
+        value = value if include_prior_dates or run_id in pushed else None
+        if value is None and map_indexes is not None:
+            self.missed.append(self.asked[-1])  # Airflow logs an error
+        return value
 
     def get_previous_ti(self, *, state, logical_date, map_index):
+        if state == "failed":
+            self.asked.append("failed")
+            failed = SimpleNamespace(run_id=self._prior, try_number=2, map_index=map_index)
+            return failed if self._prior else None
         assert state == "success"
         before = logical_date or self._at
         self.asked.append(f"before {before.year}" if before.year > 2024 else "before")
@@ -78,7 +86,8 @@ class TaskInstance(SimpleNamespace):
 
     def sibling(self, _sequence, index):
         self.asked.append("siblings")
-        return EVERY[self._siblings[index]]
+        assert isinstance(index, slice), "Airflow logs an error for one that is not there"
+        return [EVERY[run_id] for run_id in self._siblings[index]]
 
 
 class Archive:
@@ -270,7 +279,7 @@ def test_where_there_is_no_successful_run_something_stands_in_for_it(known, ti, 
         ),
         pytest.param(
             TaskInstance(),
-            ["before", "before 9999", "before 9999", "prior"],
+            ["before", "before 9999", "before 9999", "failed"],
             id="the first run of all",
         ),
         pytest.param(
@@ -288,6 +297,21 @@ def test_where_there_is_no_successful_run_something_stands_in_for_it(known, ti, 
 def test_little_is_asked(known, ti, asked):
     known(ti)
     assert ti.asked == asked
+
+
+@pytest.mark.parametrize(
+    ("ti", "is_dated"),
+    [
+        pytest.param(TaskInstance(), True, id="the first run of all"),
+        pytest.param(TaskInstance(), False, id="the first run of all, without a date"),
+        pytest.param(TaskInstance(map_index=0), True, id="the first run of a mapped task"),
+        pytest.param(TaskInstance(prior="gone"), True, id="the run before failed without lineage"),
+        pytest.param(TaskInstance("a"), True, id="the run before had no lineage"),
+    ],
+)
+def test_airflow_logs_no_error_for_lineage_that_is_not_there(known, ti, is_dated):
+    assert known(ti, is_dated=is_dated) == (None, None)
+    assert ti.missed == []
 
 
 def test_of_many_runs_of_which_nothing_is_left_a_few_are_asked(known):

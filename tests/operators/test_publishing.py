@@ -334,12 +334,21 @@ def test_a_folder_that_is_not_its_users_is_one_warning(
 
 
 def test_where_nobody_set_up_openlineage_it_is_reason_enough(
-    spark_submit, execute, context, home, without_transport
+    spark_submit, execute, context, home, without_transport, caplog
 ):
     spark_submit.does(events="staging_chain")
-    execute(operator())
+    with caplog.at_level(logging.INFO):
+        execute(operator())
     assert of_home(home).tries(TASK) == [1]
     assert "sparklineage" in context["ti"].xcoms
+    [(level, text)] = [
+        (record.levelno, record.getMessage())
+        for record in caplog.records
+        if "to send it" in record.getMessage()
+    ]
+    assert level == logging.INFO
+    assert text.startswith("The lineage of this try is kept for its tab")
+    assert "disabled" not in text
 
 
 def test_where_openlineage_is_switched_off_it_is_no_reason(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from airflow.sdk import DAG, BaseOperator
+from airflow.sdk import DAG, BaseOperator, task_group
 
 from airflow_provider_sparklineage.operators.attempt import other_runs
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
@@ -32,8 +32,8 @@ class TaskInstance:
         self._pushed = pushed
         self.asked = []
 
-    def xcom_pull(self, *, task_ids, key, map_indexes):
-        assert (key, map_indexes) == ("sparklineage", -1)
+    def xcom_pull(self, *, task_ids, key):  # of one map index, Airflow would log an error
+        assert key == "sparklineage"
         self.asked.append(task_ids)
         return self._pushed.get(task_ids)
 
@@ -64,6 +64,20 @@ def test_the_nearest_come_first_and_only_tasks_with_lineage_are_asked():
 def test_a_task_without_an_event_has_none():
     ti = TaskInstance(a={"encoding": "of tomorrow"}, z=kept("z"))
     assert found(ti, chain("a", "b", "z", "report")) == ["z"]
+
+
+def test_tasks_of_a_mapped_group_are_not_asked_as_they_have_an_event_for_each_index():
+    with DAG("shop", schedule=None):
+        report = SparkLineageSubmitOperator(task_id="report", application="job.py")
+
+        @task_group
+        def shops(name):
+            SparkLineageSubmitOperator(task_id="a", application=name)
+
+        shops.expand(name=["north.py", "south.py"]) >> report
+    ti = TaskInstance(**{"shops.a": kept("a")})
+    assert found(ti, report) == []
+    assert ti.asked == []
 
 
 def test_so_many_are_asked_and_no_more(monkeypatch):

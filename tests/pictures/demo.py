@@ -14,15 +14,16 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dags_examples import run_demo
+from airflow_provider_sparklineage.cli import demo
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 ROOT = Path(__file__).parents[2]
-FOLDER = run_demo.HERE.folder
-DAG_ID = "example_report_flight_delays"
-DAY = run_demo.DAYS[-1]
+FOLDER = ROOT / "build" / "demo"
+PLACE = demo.Place(FOLDER)
+DAG_ID = demo.FLIGHTS
+DAY = demo.DAYS[-1]
 NEXT_DAY = DAY + timedelta(days=1)
 """A day that the demo does not run; its tasks are seen while they run."""
 
@@ -37,12 +38,13 @@ _APPLICATION = re.compile(r"\blocal-\d{10,}\b")
 def run() -> None:
     """Run the demo from nothing; it prints its progress."""
     shutil.rmtree(FOLDER, ignore_errors=True)
-    subprocess.run([sys.executable, run_demo.__file__], check=True, timeout=TIMEOUT_S, cwd=ROOT)
+    command = [sys.executable, "-m", "airflow_provider_sparklineage.cli", "demo", str(FOLDER)]
+    subprocess.run(command, check=True, timeout=TIMEOUT_S, cwd=ROOT)
 
 
 def environment() -> dict[str, str]:
     """Name the demo's Airflow, for more processes of it."""
-    return run_demo.isolated(dict(os.environ)) | {"PYTHONPATH": str(ROOT)}
+    return demo.isolated(os.environ, PLACE) | {"PYTHONPATH": str(ROOT)}
 
 
 @contextmanager
@@ -62,7 +64,7 @@ def next_day() -> Iterator[None]:
 
 def events() -> list[dict[str, Any]]:
     """Give all events that Airflow has sent for the demo's days, in their order."""
-    with run_demo.HERE.events.open() as lines:
+    with PLACE.events.open() as lines:
         sent = [json.loads(equal_everywhere(line)) for line in lines]
     of_days = [event for event in sent if _day(event) <= f"{DAY:%Y-%m-%d}"]
     for number, event in enumerate(of_days):
@@ -82,16 +84,14 @@ def _day(event: Mapping[str, Any]) -> str:
 
 def equal_everywhere(text: str) -> str:
     """Replace what would be different in the next run, or on another machine."""
-    text = _APPLICATION.sub("local-1", text.replace(run_demo.HERE.tables, "/lake"))
+    text = _APPLICATION.sub("local-1", text.replace(PLACE.tables, "/lake"))
     text = _TIME_IN_TEXT.sub(f"{_NOW:%Y-%m-%d %H:%M} UTC", text)
     return _EVENT_TIME.sub(rf"\g<1>{_NOW.isoformat()}", text)
 
 
 if __name__ == "__main__":
-    from dags_examples.example_report_flight_delays import dag
-
-    signal.signal(signal.SIGTERM, run_demo.interrupt)
+    signal.signal(signal.SIGTERM, demo.interrupt)
     try:
-        run_demo.run_day(dag, NEXT_DAY)
+        demo.run_day(demo.load_dag(PLACE, DAG_ID), NEXT_DAY, PLACE)
     finally:
-        run_demo.stop_children()
+        demo.stop_children()

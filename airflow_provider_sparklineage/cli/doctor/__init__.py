@@ -23,23 +23,30 @@ from airflow_provider_sparklineage.settings.options import OPTIONS, SECTION
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from airflow_provider_sparklineage.settings.resolution import Settings
 
 
 def check_machine(args: argparse.Namespace) -> int:
     """Print checks of this machine; return 1 if one of them failed, else 0."""
-    # These are Airflow's own names for its configuration, so the settings are those of a worker.
-    prefix = f"AIRFLOW__{SECTION.upper()}__"
-    values = {option.name: os.environ.get(prefix + option.name.upper()) for option in OPTIONS}
-    checks: list[Check] = []
-    try:
-        resolved = resolution.resolve(resolution.Source(resolution.Origin.CONFIGURATION, values))
-    except exceptions.SettingsError as error:
-        checks.append(failed("settings", error))
-        resolved = resolution.resolve()
+    resolved, checks = machine_settings(os.environ)
     return _say([*checks, *_spark_half(args, resolved, args.spark_binary)], args)
+
+
+def machine_settings(env: Mapping[str, str]) -> tuple[Settings, list[Check]]:
+    """Resolve the settings of a worker with this environment; give a failed check if they cannot.
+
+    :param env: the environment, with Airflow's own names for its configuration
+    :return: the settings, which are the defaults if a variable has an impossible value
+    """
+    prefix = f"AIRFLOW__{SECTION.upper()}__"
+    values = {option.name: env.get(prefix + option.name.upper()) for option in OPTIONS}
+    try:
+        source = resolution.Source(resolution.Origin.CONFIGURATION, values)
+        return resolution.resolve(source), []
+    except exceptions.SettingsError as error:
+        return resolution.resolve(), [failed("settings", error)]
 
 
 def check_airflow(args: argparse.Namespace) -> int:

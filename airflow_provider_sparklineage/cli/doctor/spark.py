@@ -181,7 +181,7 @@ def _listener(
             text = f"Spark has the listener {own.name} ({own.source}); none is added."
             checked = passed(LISTENER, text)
         elif _is_fetched_later(settings, spark, env):
-            return [_FETCHED_LATER], None
+            return [FETCHED_LATER], None
         else:
             name = listener_selection.jar_for(spark, settings.listener_jar, env, is_remote=True)
             path = submitted_files.local_path(name)
@@ -202,7 +202,7 @@ def _listener(
     return checks, replace(machine, jars=(*jar, *usable))
 
 
-_FETCHED_LATER = warning(
+FETCHED_LATER = warning(
     LISTENER,
     "There is no whole one in the cache; the first task fetches it, and waits for that.",
     "Run `sparklineage fetch-listener` when the worker is made.",

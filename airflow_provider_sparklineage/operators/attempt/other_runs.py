@@ -9,6 +9,9 @@ lineage of a failed run.
 The job waits for this search. Most look-ups are calls to Airflow's API server, so the look-ups that
 usually find an event come first, and the first usable event ends the search. An event that cannot
 be read counts as not found.
+
+Airflow logs an error when one XCom is requested that does not exist. So an XCom is requested only
+of runs that should have one, or in the form of a list, which may be empty.
 """
 
 from __future__ import annotations
@@ -116,7 +119,7 @@ class _Questions:
     def of_this(self) -> Iterator[Event]:
         """Yield the earlier events of this map index, or of the task if it is not mapped."""
         if not self._is_dated:  # Airflow orders the XComs of runs without a date, not the runs
-            yield from self._pulled(self._map_index, include_prior_dates=True)
+            yield from self._latest_of_runs()
         for run in self._runs():
             yield from self._of(run)
         if getattr(self._ti, "try_number", 1) > 1:
@@ -124,10 +127,7 @@ class _Questions:
             yield from self._earlier_tries()
 
     def of_others(self) -> Iterator[Event]:
-        """Yield events of other map indexes, then the latest XCom of this map index.
-
-        That XCom may be of a failed run.
-        """
+        """Yield events of other map indexes, then those of this map index's last failed run."""
         if self._map_index >= 0:
             yield from self._answered(self._of_highest_index)
         for map_index in (0, -1):  # the task may have become mapped, or have stopped being mapped
@@ -135,7 +135,8 @@ class _Questions:
                 run = self._previous(_LATEST if self._is_dated else None, map_index)
                 yield from self._of(run) if run else ()
         if self._is_dated:
-            yield from self._pulled(self._map_index, include_prior_dates=True)
+            run = self._previous(None, self._map_index, "failed")
+            yield from self._of(run) if run else ()
 
     # --- Airflow ----------------------------------------------------------------------------------
 
@@ -161,10 +162,10 @@ class _Questions:
         if run is not None and run.run_id not in asked:
             yield run
 
-    def _previous(self, before: datetime | None, map_index: int) -> Any:
+    def _previous(self, before: datetime | None, map_index: int, state: str = "success") -> Any:
         if self._left <= 0:
             return None
-        return self._ti.get_previous_ti(state="success", logical_date=before, map_index=map_index)
+        return self._ti.get_previous_ti(state=state, logical_date=before, map_index=map_index)
 
     def _of(self, run: Any) -> Iterator[Event]:
         """Yield the events of a run, the fullest first.
@@ -181,27 +182,36 @@ class _Questions:
             yield from self._archived(run.run_id, run.map_index, run.try_number)
         yield from pulled
 
-    def _pulled(self, map_index: int, **of_run: Any) -> Iterator[Event]:
-        ti = self._ti
+    def _pulled(self, map_index: int, run_id: str) -> Iterator[Event]:
+        """Yield the XCom of a map index in another run, or of the task if it was not mapped."""
+        of_run = {"task_ids": self._ti.task_id, "key": xcom.KEY, "run_id": run_id}
+        if map_index >= 0:  # without it, Airflow lists the XComs of all map indexes
+            of_run["map_indexes"] = map_index
+        return self._answered(lambda: xcom.decode(self._ti.xcom_pull(**of_run)))
 
-        def pull() -> Event:
-            return xcom.decode(
-                ti.xcom_pull(task_ids=ti.task_id, key=xcom.KEY, map_indexes=map_index, **of_run)
+    def _latest_of_runs(self) -> Iterator[Event]:
+        """Yield the XCom that was pushed last, if a run of this map index has ended."""
+        if any(self._previous(None, self._map_index, state) for state in ("success", "failed")):
+            of_runs = {"map_indexes": self._map_index, "include_prior_dates": True}
+            yield from self._answered(
+                lambda: xcom.decode(
+                    self._ti.xcom_pull(task_ids=self._ti.task_id, key=xcom.KEY, **of_runs)
+                )
             )
-
-        return self._answered(pull)
 
     def _of_highest_index(self) -> Event:
         """Pull, in one call, this run's XCom with the highest map index.
 
         Airflow does not report which index ended last, and there may be too many XComs to pull all.
+
+        :raise DocumentError: if there is no such XCom
         """
         from airflow.sdk.definitions.xcom_arg import PlainXComArg
         from airflow.sdk.execution_time.lazy_sequence import LazyXComSequence
 
         of_task = PlainXComArg(self._ti.task, xcom.KEY)
         every: LazyXComSequence[object] = LazyXComSequence(xcom_arg=of_task, ti=self._ti)
-        return xcom.decode(every[-1])
+        return xcom.decode(next(iter(every[-1:]), None))
 
     # --- the archive ------------------------------------------------------------------------------
 
@@ -255,7 +265,8 @@ def upstream_events(ti: Any, task: Any) -> tuple[Event, ...]:
     """Give the events of a task's upstream tasks, the direct ones first; never raises.
 
     :param ti: the task instance that runs
-    :param task: the operator of the task; the events of mapped upstream tasks are not read
+    :param task: the operator of the task; events of upstream tasks that are mapped, or in a mapped
+        group, are not read
     """
     deadline = time.monotonic() + UPSTREAM_TIMEOUT_S
     found = []
@@ -263,7 +274,7 @@ def upstream_events(ti: Any, task: Any) -> tuple[Event, ...]:
         for task_id in _tasks_before(task)[:MAX_UPSTREAM_TASKS]:
             if time.monotonic() > deadline:
                 break
-            value = ti.xcom_pull(task_ids=task_id, key=xcom.KEY, map_indexes=-1)
+            value = ti.xcom_pull(task_ids=task_id, key=xcom.KEY)
             with suppress(DocumentError):  # there is no event, or one of another version
                 found.append(xcom.decode(value))
     except Exception:
@@ -275,5 +286,9 @@ def _tasks_before(task: Any) -> list[str]:
     direct = task.upstream_task_ids
     relatives = task.get_flat_relatives(upstream=True)
     # By an attribute and not by isinstance(): the module of that class imports this one.
-    every: set[str] = {each.task_id for each in relatives if hasattr(type(each), "lineage_try")}
+    every: set[str] = {
+        each.task_id
+        for each in relatives
+        if hasattr(type(each), "lineage_try") and each.get_closest_mapped_task_group() is None
+    }
     return sorted(every, key=lambda task_id: (task_id not in direct, task_id))

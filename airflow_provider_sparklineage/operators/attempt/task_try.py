@@ -45,6 +45,12 @@ if TYPE_CHECKING:
 
 log = logger(__name__)
 
+_KEPT = (
+    "The lineage of this try is kept for its tab and for `airflow sparklineage`; to send it to a "
+    "backend as well, set AIRFLOW__OPENLINEAGE__TRANSPORT, or AIRFLOW__OPENLINEAGE__CONFIG_CONN_ID "
+    "to the id of a connection with a transport."
+)
+
 
 def _no_try() -> None:
     """Give None in place of a copied try: the copy of an operator begins a try of its own."""
@@ -271,8 +277,11 @@ class Try:
             resolved = self.settings()
             strict = resolved.strict
             if sources.is_kept_unsent(resolved):
-                text = "The lineage of this try is kept in the archive, not sent: %s"
-                log.log(kept_level, text, reason)
+                if sources.is_unset():
+                    log.info(_KEPT)
+                else:
+                    text = "The lineage of this try is kept in the archive, not sent: %s"
+                    log.log(kept_level, text, reason)
                 return True
         except Exception:
             strict = self.is_strict

