@@ -8,7 +8,7 @@
 Each name is percent-encoded, so that each path leads to one try, and no name leads out of the
 archive. A file appears complete or not at all: it is written next to its place and moved there. The
 files below ``=unsent`` are empty; each of them is a mark, which says that the event of the try was
-not sent.
+not sent. A file with a large event is compressed by gzip, which its first bytes tell.
 
 A file holds the event with one more key, ``sending``: the facets and the time that Airflow adds to
 an event when it sends it (:mod:`~airflow_provider_sparklineage.event.sending`).
@@ -22,6 +22,7 @@ If no archive is configured, the archive is a folder below ``AIRFLOW_HOME`` (:cl
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
 import os
@@ -29,6 +30,7 @@ import random
 import re
 import stat
 import time
+import zlib
 from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -38,7 +40,11 @@ from urllib.parse import quote, unquote
 from msgspec.structs import replace
 
 from airflow_provider_sparklineage.event.stored import stored
-from airflow_provider_sparklineage.model.exceptions import ArchiveError
+from airflow_provider_sparklineage.model.exceptions import ArchiveError, DocumentError
+from airflow_provider_sparklineage.model.representation import (
+    DEFAULT_MAX_EVENT_BYTES,
+    MAX_KEPT_BYTES,
+)
 from airflow_provider_sparklineage.model.terms import Frozen
 from airflow_provider_sparklineage.spark.capture.ownership import is_own, is_sweep_due, modified
 from airflow_provider_sparklineage.storage.bounded import reason, within
@@ -258,8 +264,9 @@ class Archive(Frozen, frozen=True):
 
         :param name: the event's name, as :attr:`Entry.name` has it
         """
-        content = self._bounded(lambda: self._store().read(f"{name}{_SUFFIX}"), "read from")
-        event = stored(content)
+        file = f"{name}{_SUFFIX}"
+        content = self._bounded(lambda: self._store().read(file, MAX_BYTES + 1), "read from")
+        event = stored(unpacked(content))
         sending = event.pop(SENDING_KEY, None)
         return ArchivedEvent(event, sending if isinstance(sending, dict) else None)
 
@@ -401,13 +408,49 @@ def archive_of(settings: Settings, timeout_s: float = 10.0) -> Archive | None:
     return Archive(settings.archive_url, timeout_s, settings.archive_is_default)
 
 
+MAX_BYTES = MAX_KEPT_BYTES + 8 * 1024 * 1024
+"""The most bytes of JSON in a file: those of a kept event, and of the part that Airflow adds. No
+more are read, because a small compressed file could fill the reader's memory."""
+GZIP = b"\x1f\x8b"
+"""The first bytes of a compressed file, with which no JSON begins."""
+
+
 def content_of(written: Written, sending: dict[str, Any] | None) -> bytes:
-    """Give the content of an event's file; the parameters are those of :meth:`Archive.write`."""
-    if sending is None:
-        return written.text
-    # A prefix, because to encode a large event again takes long.
-    prefix = json.dumps({SENDING_KEY: sending})[:-1].encode()
-    return b"%b, %b" % (prefix, written.text[1:])
+    """Give the content of an event's file; the parameters are those of :meth:`Archive.write`.
+
+    It is compressed if the event has more bytes than are usually sent.
+    """
+    text = written.text
+    if sending is not None:
+        # A prefix, because to encode a large event again takes long.
+        prefix = json.dumps({SENDING_KEY: sending})[:-1].encode()
+        text = b"%b, %b" % (prefix, text[1:])
+    if len(written.text) <= DEFAULT_MAX_EVENT_BYTES:
+        return text
+    return gzip.compress(text, mtime=0)  # without a time, so that an event has one content
+
+
+def unpacked(content: bytes) -> bytes:
+    """Give the JSON of an event's file, whether or not it is compressed.
+
+    :raise DocumentError: if it is damaged, or has more than :data:`MAX_BYTES` of JSON
+    """
+    text, is_whole = content, True
+    if content.startswith(GZIP):
+        unpacking = zlib.decompressobj(zlib.MAX_WBITS | 16)
+        try:
+            text = unpacking.decompress(content, MAX_BYTES + 1)
+        except zlib.error as error:
+            msg = f"The stored lineage is damaged and cannot be read ({error})."
+            raise DocumentError(msg) from error
+        is_whole = unpacking.eof
+    if len(text) > MAX_BYTES:
+        msg = f"The stored lineage has more than {MAX_BYTES:,} bytes, so it is not read."
+        raise DocumentError(msg)
+    if not is_whole:
+        msg = "The stored lineage is damaged and cannot be read (it ends too early)."
+        raise DocumentError(msg)
+    return text
 
 
 def name_of(task: TaskIdentity) -> str:

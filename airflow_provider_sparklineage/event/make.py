@@ -210,7 +210,9 @@ def _decoded(name: str, text: bytes) -> dict[str, Any]:
 # --- the event ------------------------------------------------------------------------------------
 
 
-SIZE_OPTION = "[sparklineage] max_event_bytes"
+KEPT_BOUND = "the limit of a kept event"
+"""The name of this limit in messages: 64 MiB, or less by ``sparklineage merge
+--max-event-bytes``."""
 
 
 def made(
@@ -232,7 +234,7 @@ def made(
         # Imported here so that START does not wait for it.
         from airflow_provider_sparklineage.event.column_lineage import bounded
 
-        lineage = bounded(lineage, representation.max_event_bytes, SIZE_OPTION)
+        lineage = bounded(lineage, representation.max_event_bytes, KEPT_BOUND)
     if representation.redact_literals:
         lineage = without_literals(lineage, allowance)
     forwarding = Forwarding(allowance)

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 DEFAULT_MAX_EVENT_BYTES = 4 * 1024 * 1024
 """Less than the 5 MB at which one consumer refuses events, as Airflow adds facets of its own."""
+MAX_KEPT_BYTES = 64 * 1024 * 1024
+"""The most bytes of JSON of the event for XCom, archive and history. No backend gets this event, so
+only the memory of its readers limits it: decoded, it takes about five times as much."""
 
 
 class Limits(Frozen, frozen=True):
@@ -45,14 +48,15 @@ class Representation(Frozen, frozen=True):
     :param bare_partitions: whether an output's partitioning is also written as the facet of
         OpenLineage's partitioning proposal
     :param explicit_lineage: whether the job facet ``lineage`` says which inputs feed which output
-    :param max_event_bytes: the most bytes of an event. Details of a larger event are dropped, and a
-        degradation reports it
+    :param max_event_bytes: the most bytes of the event for XCom and archive. Details of a larger
+        event are dropped, and a degradation reports it. What is sent has its own limit
+        (:class:`Adaptation`)
     :param redact_literals: whether the literals in filters and descriptions are hidden
     """
 
     bare_partitions: bool = False
     explicit_lineage: bool = False
-    max_event_bytes: int = DEFAULT_MAX_EVENT_BYTES
+    max_event_bytes: int = MAX_KEPT_BYTES
     redact_literals: bool = False
 
 
@@ -68,8 +72,7 @@ class Adaptation(Frozen, frozen=True):
     :param backend: the backend's name; ``generic`` is any backend that accepts OpenLineage
     :param describe_datasets: whether outputs and columns without a description get a description
     :param max_columns: the most columns of one event, because a backend needs time for each column
-    :param max_event_bytes: the most bytes of an event, as in :class:`Representation`; they are
-        checked again, because the adaptation can add bytes
+    :param max_event_bytes: the most bytes of the event that is sent
     """
 
     backend: str = "generic"

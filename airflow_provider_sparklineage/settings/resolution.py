@@ -112,8 +112,7 @@ class Settings(Options, frozen=True):
         return Representation(
             self.emit_bare_partitions_facet,
             self.emit_lineage_facet,
-            self.max_event_bytes,
-            self.redact_literals,
+            redact_literals=self.redact_literals,
         )
 
     @property

@@ -321,9 +321,13 @@ def size_of(value: Any) -> int:
 
     The client uses Python's own encoder, which is slow. A fast encoder mostly gives the same text
     without the spaces, which are added to the number here. If the value has a character to escape,
-    a null, or a number that is not an integer, the slow encoder is used.
+    a null, or a number that is not an integer, the slow encoder is used. It is also used for half
+    of a surrogate pair, which the fast one refuses.
     """
-    text = msgspec.json.encode(value)
+    try:
+        text = msgspec.json.encode(value)
+    except UnicodeEncodeError:
+        return len(json.dumps(value))
     if not text.isascii() or b"\\" in text or b"\x7f" in text:
         return len(json.dumps(value))
     around = b"".join(text.split(b'"')[::2])

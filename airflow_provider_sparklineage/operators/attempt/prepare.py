@@ -35,6 +35,7 @@ from airflow_provider_sparklineage.expectations.references import SCHEMES
 from airflow_provider_sparklineage.hooks import sources
 from airflow_provider_sparklineage.lineage.declared_and_last_known import declared_lineage
 from airflow_provider_sparklineage.model import task_rules
+from airflow_provider_sparklineage.model.allowance import garbage_collector_paused
 from airflow_provider_sparklineage.model.credentials import logger, scrub_name
 from airflow_provider_sparklineage.model.datasets import DatasetName, Naming
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
@@ -104,6 +105,7 @@ class Prepared(NamedTuple):
         return BothForms(self.known.last, self.sent.last, versions_by_schema)
 
 
+@garbage_collector_paused()  # the last run's event may be large, and the job waits
 def prepared(
     resolved: Settings, others: tuple[Source, ...] | None, context: Mapping[str, Any]
 ) -> Prepared:
@@ -129,6 +131,8 @@ def prepared(
     if ti is not None and pipeline.shows_descriptions(resolved.adaptation):
         written = other_runs.upstream_events(ti, context.get("task") or getattr(ti, "task", None))
     how = resolved.adaptation
+    if known.event is not None:  # the whole of a large event would fill memory while the job runs
+        known = known.in_form_of(pipeline.sendable(known.event, how))
     sent = _adapted(known.event, how)
     every = (_adapted(event, how) for event in written)
     return Prepared(
@@ -229,17 +233,18 @@ def operator_lineage(
             log.warning("The lineage is sent with less than its backend shows.", exc_info=True)
     parts = openlineage.parts(event)
     if prepared and prepared.is_converted:
-        parts = parts._replace(run_facets=_carrying(parts.run_facets, events.kept, operator))
+        parts = parts._replace(run_facets=_carrying(parts.run_facets, events.kept, how, operator))
     return OperatorLineage(**parts._asdict())
 
 
-def _carrying(run_facets: Facets, kept: Event, operator: Any) -> Facets:
+def _carrying(run_facets: Facets, kept: Event, how: Adaptation, operator: Any) -> Facets:
     """Add a run facet that carries a whole event, for transports that convert events.
 
     The facets are not changed if the try has not ended, or if the event cannot be put into a facet.
 
     :param run_facets: the run facets of the event that is sent
     :param kept: the event in the form for XCom and archive
+    :param how: the settings with the limit of an event that is sent
     :param operator: the operator, whose own text is added to the carried event
     """
     if CAPTURE_KEY not in run_facets:
@@ -247,7 +252,7 @@ def _carrying(run_facets: Facets, kept: Event, operator: Any) -> Facets:
     try:
         from airflow_provider_sparklineage.operators.attempt.publish import own_documentation
 
-        shared = neutral(kept, redacted, own_documentation(operator))
+        shared = neutral(pipeline.sendable(kept, how), redacted, own_documentation(operator))
         return openlineage.with_neutral(run_facets, shared)
     except Exception:  # the event itself has the same lineage, with the backend's names
         log.warning("The lineage is converted as it is sent to another backend.", exc_info=True)
