@@ -4,11 +4,14 @@
 
     <archive_url>/<dag_id>/<run_id>/<task_id>/<map_index>/<try_number>.json
     <archive_url>/=unsent/<dag_id>/<run_id>/<task_id>/<map_index>/<try_number>
+    <archive_url>/=answered/<dag_id>/<task_id>/<map_index>
 
 Each name is percent-encoded, so that each path leads to one try, and no name leads out of the
 archive. A file appears complete or not at all: it is written next to its place and moved there. The
 files below ``=unsent`` are empty; each of them is a mark, which says that the event of the try was
-not sent. A file with a large event is compressed by gzip, which its first bytes tell.
+not sent. A file with a large event is compressed by gzip, which its first bytes tell. A file below
+``=answered`` has the time in which the backend answered the last event of a task, for the limit of
+the next event (:class:`~airflow_provider_sparklineage.model.representation.Answered`).
 
 A file holds the event with one more key, ``sending``: the facets and the time that Airflow adds to
 an event when it sends it (:mod:`~airflow_provider_sparklineage.event.sending`).
@@ -37,6 +40,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from urllib.parse import quote, unquote
 
+import msgspec
 from msgspec.structs import replace
 
 from airflow_provider_sparklineage.event.stored import stored
@@ -44,7 +48,9 @@ from airflow_provider_sparklineage.model.exceptions import ArchiveError, Documen
 from airflow_provider_sparklineage.model.representation import (
     DEFAULT_MAX_EVENT_BYTES,
     MAX_KEPT_BYTES,
+    Answered,
 )
+from airflow_provider_sparklineage.model.rule_files import open_regular
 from airflow_provider_sparklineage.model.terms import Frozen
 from airflow_provider_sparklineage.spark.capture.ownership import is_own, is_sweep_due, modified
 from airflow_provider_sparklineage.storage.bounded import reason, within
@@ -173,6 +179,10 @@ T = TypeVar("T")
 SENDING_KEY = "sending"
 UNSENT = "=unsent"  # differs from each DAG's folder, where "=" is encoded
 """Folder of the marks, one for each event that was not sent."""
+_ANSWERED = "=answered"
+"""Folder of the times of answers, one for each task and map index."""
+NO_EVENTS = (UNSENT, _ANSWERED)
+"""Folders of the archive that have no events."""
 
 _SUFFIX = ".json"
 _PARTS = 5
@@ -354,6 +364,46 @@ class Archive(Frozen, frozen=True):
         if self.has_marks:
             self._bounded(lambda: self._store().remove(f"{UNSENT}/{name}"), "written to")
 
+    # --- times of answers -------------------------------------------------------------------------
+
+    def answered(self, name: str) -> Answered | None:
+        """Give the time in which the backend answered the last event of a task; never raises.
+
+        :param name: name of an event of the task, as :attr:`Entry.name` has it
+        :return: None if it is not known; always in an archive without marks
+        """
+        folder = self.folder
+        if folder is None:
+            return None
+
+        def read() -> bytes:  # not by Airflow's paths, whose import would delay the job
+            with open_regular(folder / _answered_name(name)) as file:
+                return file.read(_MAX_ANSWERED_BYTES)
+
+        try:
+            return _ANSWERED_DECODER.decode(within(self.timeout_s, read, "sparklineage-archive"))
+        except Exception:  # there is none, or it is of another version
+            return None
+
+    def note_answered(self, name: str, answered: Answered | None) -> None:
+        """Keep the time of an answer for the next event of its task, if :attr:`has_marks`.
+
+        :param name: name of the event, as :attr:`Entry.name` has it
+        :param answered: None to forget the time
+        :raise ArchiveError: if the store did not do so in time
+        """
+        if not self.has_marks:
+            return
+        place = _answered_name(name)
+
+        def write() -> None:
+            if answered is None:
+                self._store().remove(place)
+            else:
+                self._store().write(place, msgspec.json.encode(answered))
+
+        self._bounded(write, "written to")
+
     # --- time -------------------------------------------------------------------------------------
 
     def sweep_at_times(self, *, older_than: timedelta, now: datetime) -> int:
@@ -479,6 +529,15 @@ def task_of(name: str) -> TaskIdentity | None:
         return None
     dag_id, run_id, task_id = (unquote(part, errors="surrogatepass") for part in parts[:3])
     return TaskIdentity(dag_id, task_id, run_id, int(parts[4]), int(parts[3]))
+
+
+_MAX_ANSWERED_BYTES = 1024
+_ANSWERED_DECODER = msgspec.json.Decoder(Answered)
+
+
+def _answered_name(name: str) -> str:
+    dag_id, _, task_id, map_index, _ = name.split("/")
+    return f"{_ANSWERED}/{dag_id}/{task_id}/{map_index}"
 
 
 def _is_try(parts: list[str]) -> bool:

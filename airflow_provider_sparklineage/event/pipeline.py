@@ -57,7 +57,13 @@ from airflow_provider_sparklineage.event.document import header as header_of
 from airflow_provider_sparklineage.event.facets import with_lines
 from airflow_provider_sparklineage.event.make import KEPT_BOUND, made
 from airflow_provider_sparklineage.event.steps.rename import renamed
-from airflow_provider_sparklineage.event.steps.size import fitted, with_few_columns
+from airflow_provider_sparklineage.event.steps.size import (
+    count_columns,
+    fitted,
+    limit_of,
+    slow_columns,
+    with_few_columns,
+)
 from airflow_provider_sparklineage.event.steps.texts import (
     masked,
     shortened,
@@ -72,6 +78,7 @@ from airflow_provider_sparklineage.model.allowance import (
 from airflow_provider_sparklineage.model.representation import (
     DEFAULT_REPRESENTATION,
     Adaptation,
+    Answered,
     Representation,
 )
 
@@ -157,9 +164,31 @@ def ready_to_send(event: Event, how: Adaptation, others: Others = NO_OTHERS) -> 
     """
     if shows_descriptions(how):
         event = described(event, others.last, others.upstream)
-    if backend_of(how.backend).pays_per_column:
-        event = with_few_columns(event, how.max_columns, others.last)
+    backend = backend_of(how.backend)
+    if backend.pays_per_column:
+        event = with_few_columns(event, limit_of(how, backend.title), others.last)
     return event
+
+
+def asked(adapted: Event, sent: Event, how: Adaptation) -> Answered | None:
+    """Count the columns that a backend is asked to store, for the limit of the next event.
+
+    :param adapted: the event of :func:`adapted`
+    :param sent: the event of :func:`ready_to_send`
+    :param how: the backend, and the settings for it
+    :return: without the time, which is not known yet; None if the limit does not follow the time
+    """
+    backend = backend_of(how.backend)
+    if not (how.is_timed and backend.pays_per_column):
+        return None
+    columns = count_columns(sent)
+    return Answered(
+        columns,
+        datasets=len(sent["inputs"]) + len(sent["outputs"]),
+        limit=limit_of(how, backend.title).columns,
+        is_whole=columns == count_columns(adapted),
+        slow=slow_columns(how.answered),
+    )
 
 
 def shows_descriptions(how: Adaptation) -> bool:

@@ -29,7 +29,7 @@ from typing import IO, TYPE_CHECKING, NamedTuple, Protocol
 import msgspec
 
 from airflow_provider_sparklineage.event import archive
-from airflow_provider_sparklineage.event.archive import GZIP, UNSENT, task_of
+from airflow_provider_sparklineage.event.archive import GZIP, NO_EVENTS, task_of
 from airflow_provider_sparklineage.history import incoming
 from airflow_provider_sparklineage.history.facts import Reason, Try, facts_of
 from airflow_provider_sparklineage.history.store import INCOMING, Store, is_store, local_path
@@ -355,7 +355,7 @@ class LocalFiles:
                 folders.clear()
                 yield from self._bundle(folder, below, reading)
                 continue
-            folders[:] = sorted(one for one in folders if one != UNSENT)
+            folders[:] = sorted(one for one in folders if one not in NO_EVENTS)
             for name in sorted(files):
                 if has_events(name):
                     yield from _new_in_file(folder / name, f"{below}/{_readable(name)}", reading)
@@ -479,7 +479,7 @@ class RemoteFiles:
         if not files:
             problem = f"There are no files at {self._url}."
             raise UnusableInputError(problem, "Give the URL of an archive, a folder or a file.")
-        ours = [file for file in files if not file[0].startswith(f"{UNSENT}/")]
+        ours = [file for file in files if file[0].partition("/")[0] not in NO_EVENTS]
         manifest = f"/{MANIFEST}"
         bundles = {name.removesuffix(manifest) for name, _ in ours if name.endswith(manifest)}
         single = [file for file in ours if file[0].rpartition("/")[0] not in bundles]
