@@ -54,8 +54,8 @@ from msgspec.structs import replace
 from airflow_provider_sparklineage.event.backends import backend_of
 from airflow_provider_sparklineage.event.descriptions import described
 from airflow_provider_sparklineage.event.document import header as header_of
-from airflow_provider_sparklineage.event.facets import with_lines
-from airflow_provider_sparklineage.event.make import KEPT_BOUND, made
+from airflow_provider_sparklineage.event.facets import declared, with_lines
+from airflow_provider_sparklineage.event.make import made
 from airflow_provider_sparklineage.event.steps.rename import renamed
 from airflow_provider_sparklineage.event.steps.size import (
     count_columns,
@@ -73,6 +73,7 @@ from airflow_provider_sparklineage.model.allowance import (
     UNLIMITED,
     Allowance,
     Stage,
+    cut_short,
     garbage_collector_paused,
 )
 from airflow_provider_sparklineage.model.representation import (
@@ -229,7 +230,31 @@ def event_of(
     :param header: None for Airflow's hooks, which fill it in themselves
     """
     with garbage_collector_paused():
-        return _kept(_clean(lineage, report, representation, mask, header), representation)
+        whole = _bounded(lineage, report, representation.max_event_bytes, _KEPT_BOUND)
+        return _kept(_clean(whole, report, representation, mask, header), representation)
+
+
+_KEPT_BOUND = "the limit of a kept event"
+"""The name of this limit in messages: 64 MiB, or less by ``sparklineage merge
+--max-event-bytes``."""
+
+
+def _bounded(
+    lineage: TaskLineage, report: ReadReport | None, max_bytes: int, option: str
+) -> TaskLineage:
+    """Leave out column lineage that cannot fit into an event, before its facets are made.
+
+    :param report: None before the job has run: then there are no columns yet, and no facet to
+        declare losses in
+    :param option: the limit as sentences name it
+    :return: the same object if all of it may fit
+    """
+    if report is None:
+        return lineage
+    # Imported here so that START does not wait for it.
+    from airflow_provider_sparklineage.event.column_lineage import bounded
+
+    return bounded(lineage, max_bytes, option)
 
 
 def _clean(
@@ -255,7 +280,7 @@ def _kept(
 
     :param is_late: as for :func:`adapted`
     """
-    return fitted(with_lines(event), representation.max_event_bytes, KEPT_BOUND, is_late)
+    return fitted(with_lines(event), representation.max_event_bytes, _KEPT_BOUND, is_late)
 
 
 @garbage_collector_paused()
@@ -277,13 +302,35 @@ def events_of(
     :param allowance: once its time for facets is over, the remaining datasets get no facets
     :param as_sent: the lineage for the backend; None if it is the same
     """
-    neutral = before = _clean(lineage, report, representation, mask, header, allowance)
+    clean = partial(
+        _clean,
+        report=report,
+        representation=representation,
+        mask=mask,
+        header=header,
+        allowance=allowance,
+    )
+    few = _bounded(lineage, report, how.max_event_bytes, _SIZE_OPTION)
+    whole = _bounded(lineage, report, representation.max_event_bytes, _KEPT_BOUND)
+    before = neutral = clean(few)
     if as_sent is not None:
-        before = _clean(as_sent, report, representation, mask, header, allowance)
+        before = clean(_bounded(as_sent, report, how.max_event_bytes, _SIZE_OPTION))
     held = _held(before, how)
-    kept = _kept(neutral, representation, partial(allowance.is_over, Stage.EVENT))
     is_late = partial(allowance.is_over, Stage.EVENT_OF_BACKEND)
-    return Events(kept, sendable(kept if held is neutral else with_lines(held), how, is_late))
+    sent = None if held is neutral else sendable(with_lines(held), how, is_late)
+    if whole is not few:
+        sent = sendable(with_lines(neutral), how, is_late) if sent is None else sent
+        del before, held  # a second event of this size may not fit into memory
+        # It takes seconds to make, and cannot be cut short meanwhile, so it is not begun late.
+        neutral = clean(whole) if not allowance.is_over(Stage.FACETS) else _without_rest(neutral)
+    kept = _kept(neutral, representation, partial(allowance.is_over, Stage.EVENT))
+    return Events(kept, sendable(kept, how, is_late) if sent is None else sent)
+
+
+def _without_rest(event: Event) -> Event:
+    """Declare that there was no time to make more of an event than may be sent."""
+    text = "Making the event took too long, so that Airflow keeps no more of it than may be sent"
+    return declared(event, [cut_short(text)])
 
 
 # --- the event of a bundle ------------------------------------------------------------------------

@@ -66,8 +66,8 @@ class Stage(float, Enum):
     MERGING = 2 / 3
     LITERALS = 7 / 10
     FACETS = 3 / 4
-    EVENT = 9 / 10
-    EVENT_OF_BACKEND = 1.0
+    EVENT_OF_BACKEND = 9 / 10
+    EVENT = 1.0
 
 
 class Allowance:

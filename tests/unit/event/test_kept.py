@@ -8,7 +8,7 @@ import json
 import pytest
 
 from airflow_provider_sparklineage.event import archive as archives
-from airflow_provider_sparklineage.event import sending
+from airflow_provider_sparklineage.event import column_lineage, pipeline, sending
 from airflow_provider_sparklineage.event.archive import (
     MAX_BYTES,
     Archive,
@@ -25,6 +25,7 @@ from airflow_provider_sparklineage.event.pipeline import (
     sent_of,
 )
 from airflow_provider_sparklineage.event.stored import stored
+from airflow_provider_sparklineage.model.allowance import Allowance, Stage
 from airflow_provider_sparklineage.model.exceptions import DocumentError
 from airflow_provider_sparklineage.model.representation import (
     MAX_KEPT_BYTES,
@@ -89,6 +90,52 @@ def test_an_event_beyond_the_limit_of_kept_ones_says_so():
     kept = event_of(LINEAGE, ReadReport(), Representation(max_event_bytes=LIMIT), header=HEADER)
     assert size(kept) <= LIMIT
     assert all("than the limit of a kept event allows" in m for m in dropped_messages(kept))
+
+
+@pytest.fixture
+def _nothing_is_cheap(monkeypatch):
+    """Let column lineage that cannot be sent be left out before its facets are made."""
+    monkeypatch.setattr(column_lineage, "CHEAP", 1000)
+
+
+FEW = LIMIT // 3  # even the edges alone are more
+
+
+@pytest.mark.usefixtures("_nothing_is_cheap")
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_monstrous_event_is_kept_whole_and_made_smaller_for_the_backend_alone(backend):
+    made = events_of(LINEAGE, Adaptation(backend, max_event_bytes=FEW), ReadReport(), header=HEADER)
+    assert made.kept == WHOLE
+    assert size(made.adapted) <= FEW
+    assert all("[sparklineage] max_event_bytes" in m for m in dropped_messages(made.adapted))
+    # Left out before its facets were made, so that they are not adapted in vain.
+    assert "The column lineage of " in dropped_messages(made.adapted)[-1]
+
+
+@pytest.mark.usefixtures("_nothing_is_cheap")
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_monstrous_event_is_kept_in_part_if_time_is_short_and_says_so(backend, monkeypatch):
+    left = [20.0]  # seconds, of which adapting the event takes nearly all
+
+    def sendable(*args):
+        left[0] = 1.0
+        return of_pipeline(*args)
+
+    of_pipeline = pipeline.sendable
+    monkeypatch.setattr(pipeline, "sendable", sendable)
+    allowance = Allowance(lambda: left[0], after=Stage.MERGING)
+    made = events_of(
+        LINEAGE,
+        Adaptation(backend, max_event_bytes=FEW),
+        ReadReport(),
+        header=HEADER,
+        allowance=allowance,
+    )
+    capture = made.kept["run"]["facets"]["sparkLineage_capture"]
+    [cut] = [d["message"] for d in capture["degradations"] if d["code"] == "collection_cut"]
+    assert cut.startswith("Making the event took too long, so that Airflow keeps no more of it ")
+    assert size(made.kept) < size(WHOLE)
+    assert dropped_messages(made.kept)
 
 
 # --- files ----------------------------------------------------------------------------------------

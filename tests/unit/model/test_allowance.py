@@ -46,7 +46,7 @@ def test_later_stages_share_what_the_earlier_ones_left(clock):
     clock[0] = 14.9  # a quarter of the rest is gone: 3/4 of the whole are
     assert over(allowance)[-1] == "FACETS"
     clock[0] = 5.9
-    assert over(allowance)[-1] == "EVENT"
+    assert over(allowance)[-1] == "EVENT_OF_BACKEND"
 
 
 def test_a_kill_ends_a_stage_at_once_and_leaves_time_for_the_event(clock):
