@@ -92,7 +92,7 @@ _MERGE = Command(
         argument(
             "--max-event-bytes",
             "N",
-            "how large the event may be, instead of the option max_event_bytes",
+            "how large the event may be, instead of 64 MiB",
             type=_count,
         ),
         _APPLICATION,

@@ -16,6 +16,7 @@ from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from airflow.providers.openlineage.plugins.adapter import OpenLineageAdapter
+from msgspec.structs import replace
 
 from airflow_provider_sparklineage.cli import commands
 from airflow_provider_sparklineage.event import sending
@@ -243,7 +244,7 @@ class Sender:
             last = None if one.state == "COMPLETE" else self._last_before(one)
             lines = sending.lines_of(
                 kept,
-                self._how,
+                replace(self._how, answered=self._archive.answered(one.name)),
                 redacted,
                 last,
                 with_start=is_chosen,

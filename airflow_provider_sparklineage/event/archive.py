@@ -4,11 +4,14 @@
 
     <archive_url>/<dag_id>/<run_id>/<task_id>/<map_index>/<try_number>.json
     <archive_url>/=unsent/<dag_id>/<run_id>/<task_id>/<map_index>/<try_number>
+    <archive_url>/=answered/<dag_id>/<task_id>/<map_index>
 
 Each name is percent-encoded, so that each path leads to one try, and no name leads out of the
 archive. A file appears complete or not at all: it is written next to its place and moved there. The
 files below ``=unsent`` are empty; each of them is a mark, which says that the event of the try was
-not sent.
+not sent. A file with a large event is compressed by gzip, which its first bytes tell. A file below
+``=answered`` has the time in which the backend answered the last event of a task, for the limit of
+the next event (:class:`~airflow_provider_sparklineage.model.representation.Answered`).
 
 A file holds the event with one more key, ``sending``: the facets and the time that Airflow adds to
 an event when it sends it (:mod:`~airflow_provider_sparklineage.event.sending`).
@@ -22,6 +25,7 @@ If no archive is configured, the archive is a folder below ``AIRFLOW_HOME`` (:cl
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
 import os
@@ -29,16 +33,24 @@ import random
 import re
 import stat
 import time
+import zlib
 from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from urllib.parse import quote, unquote
 
+import msgspec
 from msgspec.structs import replace
 
 from airflow_provider_sparklineage.event.stored import stored
-from airflow_provider_sparklineage.model.exceptions import ArchiveError
+from airflow_provider_sparklineage.model.exceptions import ArchiveError, DocumentError
+from airflow_provider_sparklineage.model.representation import (
+    DEFAULT_MAX_EVENT_BYTES,
+    MAX_KEPT_BYTES,
+    Answered,
+)
+from airflow_provider_sparklineage.model.rule_files import open_regular
 from airflow_provider_sparklineage.model.terms import Frozen
 from airflow_provider_sparklineage.spark.capture.ownership import is_own, is_sweep_due, modified
 from airflow_provider_sparklineage.storage.bounded import reason, within
@@ -167,6 +179,10 @@ T = TypeVar("T")
 SENDING_KEY = "sending"
 UNSENT = "=unsent"  # differs from each DAG's folder, where "=" is encoded
 """Folder of the marks, one for each event that was not sent."""
+_ANSWERED = "=answered"
+"""Folder of the times of answers, one for each task and map index."""
+NO_EVENTS = (UNSENT, _ANSWERED)
+"""Folders of the archive that have no events."""
 
 _SUFFIX = ".json"
 _PARTS = 5
@@ -258,8 +274,9 @@ class Archive(Frozen, frozen=True):
 
         :param name: the event's name, as :attr:`Entry.name` has it
         """
-        content = self._bounded(lambda: self._store().read(f"{name}{_SUFFIX}"), "read from")
-        event = stored(content)
+        file = f"{name}{_SUFFIX}"
+        content = self._bounded(lambda: self._store().read(file, MAX_BYTES + 1), "read from")
+        event = stored(unpacked(content))
         sending = event.pop(SENDING_KEY, None)
         return ArchivedEvent(event, sending if isinstance(sending, dict) else None)
 
@@ -347,6 +364,46 @@ class Archive(Frozen, frozen=True):
         if self.has_marks:
             self._bounded(lambda: self._store().remove(f"{UNSENT}/{name}"), "written to")
 
+    # --- times of answers -------------------------------------------------------------------------
+
+    def answered(self, name: str) -> Answered | None:
+        """Give the time in which the backend answered the last event of a task; never raises.
+
+        :param name: name of an event of the task, as :attr:`Entry.name` has it
+        :return: None if it is not known; always in an archive without marks
+        """
+        folder = self.folder
+        if folder is None:
+            return None
+
+        def read() -> bytes:  # not by Airflow's paths, whose import would delay the job
+            with open_regular(folder / _answered_name(name)) as file:
+                return file.read(_MAX_ANSWERED_BYTES)
+
+        try:
+            return _ANSWERED_DECODER.decode(within(self.timeout_s, read, "sparklineage-archive"))
+        except Exception:  # there is none, or it is of another version
+            return None
+
+    def note_answered(self, name: str, answered: Answered | None) -> None:
+        """Keep the time of an answer for the next event of its task, if :attr:`has_marks`.
+
+        :param name: name of the event, as :attr:`Entry.name` has it
+        :param answered: None to forget the time
+        :raise ArchiveError: if the store did not do so in time
+        """
+        if not self.has_marks:
+            return
+        place = _answered_name(name)
+
+        def write() -> None:
+            if answered is None:
+                self._store().remove(place)
+            else:
+                self._store().write(place, msgspec.json.encode(answered))
+
+        self._bounded(write, "written to")
+
     # --- time -------------------------------------------------------------------------------------
 
     def sweep_at_times(self, *, older_than: timedelta, now: datetime) -> int:
@@ -401,13 +458,50 @@ def archive_of(settings: Settings, timeout_s: float = 10.0) -> Archive | None:
     return Archive(settings.archive_url, timeout_s, settings.archive_is_default)
 
 
+MAX_BYTES = MAX_KEPT_BYTES + 8 * 1024 * 1024
+"""The most bytes of JSON in a file: those of a kept event, and of the part that Airflow adds. No
+more are read, because a small compressed file could fill the reader's memory."""
+GZIP = b"\x1f\x8b"
+"""The first bytes of a compressed file, with which no JSON begins."""
+
+
 def content_of(written: Written, sending: dict[str, Any] | None) -> bytes:
-    """Give the content of an event's file; the parameters are those of :meth:`Archive.write`."""
-    if sending is None:
-        return written.text
-    # A prefix, because to encode a large event again takes long.
-    prefix = json.dumps({SENDING_KEY: sending})[:-1].encode()
-    return b"%b, %b" % (prefix, written.text[1:])
+    """Give the content of an event's file; the parameters are those of :meth:`Archive.write`.
+
+    It is compressed if the event has more bytes than are usually sent.
+    """
+    text = written.text
+    if sending is not None:
+        # A prefix, because to encode a large event again takes long.
+        prefix = json.dumps({SENDING_KEY: sending})[:-1].encode()
+        text = b"%b, %b" % (prefix, text[1:])
+    if len(written.text) <= DEFAULT_MAX_EVENT_BYTES:
+        return text
+    # Not the slowest level, for a few per cent; without a time, so that an event has one content.
+    return gzip.compress(text, compresslevel=6, mtime=0)
+
+
+def unpacked(content: bytes) -> bytes:
+    """Give the JSON of an event's file, whether or not it is compressed.
+
+    :raise DocumentError: if it is damaged, or has more than :data:`MAX_BYTES` of JSON
+    """
+    text, is_whole = content, True
+    if content.startswith(GZIP):
+        unpacking = zlib.decompressobj(zlib.MAX_WBITS | 16)
+        try:
+            text = unpacking.decompress(content, MAX_BYTES + 1)
+        except zlib.error as error:
+            msg = f"The stored lineage is damaged and cannot be read ({error})."
+            raise DocumentError(msg) from error
+        is_whole = unpacking.eof
+    if len(text) > MAX_BYTES:
+        msg = f"The stored lineage has more than {MAX_BYTES:,} bytes, so it is not read."
+        raise DocumentError(msg)
+    if not is_whole:
+        msg = "The stored lineage is damaged and cannot be read (it ends too early)."
+        raise DocumentError(msg)
+    return text
 
 
 def name_of(task: TaskIdentity) -> str:
@@ -436,6 +530,15 @@ def task_of(name: str) -> TaskIdentity | None:
         return None
     dag_id, run_id, task_id = (unquote(part, errors="surrogatepass") for part in parts[:3])
     return TaskIdentity(dag_id, task_id, run_id, int(parts[4]), int(parts[3]))
+
+
+_MAX_ANSWERED_BYTES = 1024
+_ANSWERED_DECODER = msgspec.json.Decoder(Answered)
+
+
+def _answered_name(name: str) -> str:
+    dag_id, _, task_id, map_index, _ = name.split("/")
+    return f"{_ANSWERED}/{dag_id}/{task_id}/{map_index}"
 
 
 def _is_try(parts: list[str]) -> bool:

@@ -70,13 +70,18 @@ def failures(transport: Any) -> Iterator[list[Failure]]:
     found: list[Failure] = []
     with ExitStack() as restored:
         for child in _silent_children(transport):
-            own = vars(child)
-            if "emit" in own:
-                restored.callback(own.__setitem__, "emit", own["emit"])
-            else:
-                restored.callback(own.pop, "emit")
-            own["emit"] = _noting(child, found)
+            _put(restored, child, _noting(child, found))
         yield found
+
+
+def _put(restored: ExitStack, child: Any, emit: Callable[[Any], Any]) -> None:
+    """Let a transport send events by another function until ``restored`` is closed."""
+    own = vars(child)
+    if "emit" in own:
+        restored.callback(own.__setitem__, "emit", own["emit"])
+    else:
+        restored.callback(own.pop, "emit")
+    own["emit"] = emit
 
 
 def _silent_children(transport: Any) -> Iterator[Any]:
@@ -98,6 +103,64 @@ def _noting(child: Any, found: list[Failure]) -> Callable[[Any], Any]:
             raise
 
     return noting
+
+
+# --- the time of an answer ------------------------------------------------------------------------
+
+
+@contextmanager
+def timed(transport: Any, clock: Callable[[], float] = time.monotonic) -> Iterator[list[float]]:
+    """Measure in how many seconds a backend answers an event.
+
+    Only a transport of the type ``http``, also within a composite one, sends the event at once and
+    to a server.
+
+    :param transport: a transport of OpenLineage's client
+    :return: a context manager with the list to which the seconds of each answer are added. An error
+        counts if the client has waited in vain for an answer: the seconds are those of the wait
+    """
+    found: list[float] = []
+    with ExitStack() as restored:
+        for child in _by_http(transport):
+            _put(restored, child, _timing(child.emit, found, clock))
+        yield found
+
+
+def _by_http(transport: Any) -> Iterator[Any]:
+    if getattr(transport, "kind", "") == "http":
+        yield transport
+    for child in getattr(transport, "transports", ()):
+        yield from _by_http(child)
+
+
+def _timing(
+    emit: Callable[[Any], Any], found: list[float], clock: Callable[[], float]
+) -> Callable[[Any], Any]:
+    def timing(event: Any) -> Any:
+        begun = clock()
+        try:
+            answer = emit(event)
+        except Exception as error:
+            if _is_wait_in_vain(error):
+                found.append(clock() - begun)
+            raise
+        found.append(clock() - begun)
+        return answer
+
+    return timing
+
+
+_IN_VAIN = frozenset({"ReadTimeout", "ReadTimeoutError"})
+"""Names of the errors of ``requests`` and ``urllib3`` if a server takes an event and does not
+answer in time."""
+
+
+def _is_wait_in_vain(error: BaseException) -> bool:
+    """Whether an error is a server that did not answer, or was raised because of that."""
+    below = (error.__cause__, getattr(error, "reason", None), *error.args)
+    return type(error).__name__ in _IN_VAIN or any(
+        _is_wait_in_vain(one) for one in below if isinstance(one, BaseException)
+    )
 
 
 # --- the process ----------------------------------------------------------------------------------

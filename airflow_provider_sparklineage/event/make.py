@@ -210,9 +210,6 @@ def _decoded(name: str, text: bytes) -> dict[str, Any]:
 # --- the event ------------------------------------------------------------------------------------
 
 
-SIZE_OPTION = "[sparklineage] max_event_bytes"
-
-
 def made(
     lineage: TaskLineage,
     report: ReadReport | None = None,
@@ -228,11 +225,6 @@ def made(
     :param representation: the parts that the event has or leaves out
     :param allowance: once its time for facets is over, the remaining datasets get no facets
     """
-    if report is not None:  # else there are no columns yet, and no facet to declare losses in
-        # Imported here so that START does not wait for it.
-        from airflow_provider_sparklineage.event.column_lineage import bounded
-
-        lineage = bounded(lineage, representation.max_event_bytes, SIZE_OPTION)
     if representation.redact_literals:
         lineage = without_literals(lineage, allowance)
     forwarding = Forwarding(allowance)

@@ -34,7 +34,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 from airflow_provider_sparklineage.event import emitter
 from airflow_provider_sparklineage.event.document import replaced, with_facets
 from airflow_provider_sparklineage.event.model import DOCUMENTATION_KEY, name_of
-from airflow_provider_sparklineage.event.pipeline import sent_of
+from airflow_provider_sparklineage.event.pipeline import sendable, sent_of
 from airflow_provider_sparklineage.model.last_run import KEPT
 from airflow_provider_sparklineage.model.producer import producer
 from airflow_provider_sparklineage.model.terms import Frozen
@@ -198,7 +198,8 @@ def lines_of(
     )
     sent: list[Event | list[Event]] = [complete]
     if with_neutral:
-        sent = [[complete, neutral(archived.event, redact, sending.get(OWN_TEXT))]]
+        kept = sendable(archived.event, how)
+        sent = [[complete, neutral(kept, redact, sending.get(OWN_TEXT))]]
     if with_start and sending.get(STARTED):
         if with_neutral:  # a START carries no neutral event, so it must have the user's own text
             job_facets = _with_own_text(job_facets, sending.get(OWN_TEXT))

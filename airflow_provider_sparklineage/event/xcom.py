@@ -33,6 +33,7 @@ from airflow_provider_sparklineage.lineage.partitions.expected import united
 from airflow_provider_sparklineage.lineage.partitions.selection import wanted
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.exceptions import DocumentError
+from airflow_provider_sparklineage.model.representation import MAX_KEPT_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -59,8 +60,6 @@ _STALLED = 2
 # PostgreSQL refuses JSON with NUL or with half of a surrogate pair. This also finds whole pairs,
 # which it takes: they are too rare to be worth a better search.
 _UNSTORABLE = re.compile(rb"\\u(?:0000|d[89a-f])")
-# An event is a few MB at most; so a larger one was not written by this package.
-_MAX_EVENT_BYTES = 64 * 1024 * 1024
 
 
 def encode(
@@ -118,7 +117,7 @@ def decode(value: object) -> dict[str, Any]:
         raise DocumentError(problem, fix)
     try:
         packed = base64.b64decode(str(value.get("event")), validate=True)
-        text = zlib.decompressobj().decompress(packed, _MAX_EVENT_BYTES)
+        text = zlib.decompressobj().decompress(packed, MAX_KEPT_BYTES)
     except (binascii.Error, zlib.error, ValueError) as error:
         msg = f"The stored lineage is damaged and cannot be read ({error})."
         raise DocumentError(msg) from error

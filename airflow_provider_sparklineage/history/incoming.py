@@ -6,8 +6,9 @@
 
 The first line of a file has the try and the place of the event in the archive (:class:`Sender`).
 All that follows is the event as the archive has it, so that an event which is read from both counts
-once. A task takes no lock: each file has a name of its own, and appears complete or not at all. A
-build removes a file after it has published the tables with its event.
+once; a large event is compressed. A task takes no lock: each file has a name of its own, and
+appears complete or not at all. A build removes a file after it has published the tables with its
+event.
 
 A task delivers only to a store that exists or is being built. So nothing collects in a place that
 nobody reads.
@@ -54,7 +55,7 @@ def deliver(url: str, sender: Sender, event: bytes, timeout_s: float) -> bool:
     """Write the event of a try to a store, if the store exists or is being built.
 
     :param url: URL of the store
-    :param event: the event, as JSON in one line
+    :param event: the content of the event's file in the archive
     :param timeout_s: time limit for all of it, in seconds
     :return: whether the event was written
     :raise HistoryError: if the store did not take the event in time
@@ -79,7 +80,7 @@ def deliver(url: str, sender: Sender, event: bytes, timeout_s: float) -> bool:
 def parsed(content: bytes) -> tuple[Sender, bytes] | None:
     """Read a delivered file; None if a task has not written it, or a newer version of this package.
 
-    :return: its first line, and the event
+    :return: its first line, and the event, which may be compressed
     """
     first, _, event = content.partition(b"\n")
     try:

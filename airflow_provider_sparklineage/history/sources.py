@@ -20,6 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from enum import StrEnum
 from hashlib import blake2b
+from io import BytesIO
 from itertools import chain
 from operator import itemgetter
 from pathlib import Path
@@ -27,7 +28,8 @@ from typing import IO, TYPE_CHECKING, NamedTuple, Protocol
 
 import msgspec
 
-from airflow_provider_sparklineage.event.archive import UNSENT, task_of
+from airflow_provider_sparklineage.event import archive
+from airflow_provider_sparklineage.event.archive import GZIP, NO_EVENTS, task_of
 from airflow_provider_sparklineage.history import incoming
 from airflow_provider_sparklineage.history.facts import Reason, Try, facts_of
 from airflow_provider_sparklineage.history.store import INCOMING, Store, is_store, local_path
@@ -93,7 +95,7 @@ class Source(Protocol):
         ...
 
 
-MAX_BYTES = 64 * 1024 * 1024
+MAX_BYTES = archive.MAX_BYTES
 """Limit of one event; only one event is in memory at a time."""
 SUFFIXES = (".json", ".ndjson", ".jsonl")
 """Suffixes of the files with events in a folder; ``.gz`` may follow each of them."""
@@ -117,10 +119,11 @@ class Documents:
     The content tells the form of a file, because OpenLineage's file transport appends lines to
     files of any name. If the first line is a JSON value, each line is a document; else the whole
     file is one. Files that are named ``.ndjson`` or ``.jsonl`` have documents in lines in any case.
-    A compressed file is read up to its end, or up to damage.
+    A compressed file, which its name or its first bytes tell, is read up to its end, or up to
+    damage.
 
     :param stream: the opened file, which may be compressed
-    :param name: name of the file, which tells whether it is compressed, and may tell its form
+    :param name: name of the file, which may tell whether it is compressed, and its form
     :param skipped: counts of skipped parts are added to it
     :param start: offset at which reading begins; if it is not 0, each line is a document
     """
@@ -138,9 +141,15 @@ class Documents:
         there: the file is one document, or compressed."""
 
     def __iter__(self) -> Iterator[bytes]:
-        if self._name.endswith(".gz"):
-            yield from self._unpacked()
-            return
+        yield from self._unpacked() if self._is_compressed() else self._plain()
+
+    def _is_compressed(self) -> bool:
+        if self.end or self._name.endswith(".gz"):
+            return not self.end
+        self._stream.seek(0)
+        return self._stream.read(len(GZIP)) == GZIP
+
+    def _plain(self) -> Iterator[bytes]:
         self._stream.seek(self.end)
         is_of_lines = self.end > 0 or self._name.endswith(_OF_LINES)
         is_of_lines = is_of_lines or _is_json(self._stream.readline(MAX_BYTES + 1))
@@ -148,9 +157,12 @@ class Documents:
         yield from self._lines() if is_of_lines else self._whole()
 
     def _unpacked(self) -> Iterator[bytes]:
+        self._stream.seek(0)
         with closing(gzip.GzipFile(fileobj=self._stream)) as unpacked:
+            name = self._name.removesuffix(".gz")
             try:
-                yield from Documents(unpacked, self._name.removesuffix(".gz"), self._skipped)
+                # Not unpacked twice: a file may contain itself, compressed, without end.
+                yield from Documents(unpacked, name, self._skipped)._plain()  # noqa: SLF001  (its own class)
             except (EOFError, zlib.error, gzip.BadGzipFile):
                 self._skipped[Skip.TORN_FILE] += 1
 
@@ -343,7 +355,7 @@ class LocalFiles:
                 folders.clear()
                 yield from self._bundle(folder, below, reading)
                 continue
-            folders[:] = sorted(one for one in folders if one != UNSENT)
+            folders[:] = sorted(one for one in folders if one not in NO_EVENTS)
             for name in sorted(files):
                 if has_events(name):
                     yield from _new_in_file(folder / name, f"{below}/{_readable(name)}", reading)
@@ -467,7 +479,7 @@ class RemoteFiles:
         if not files:
             problem = f"There are no files at {self._url}."
             raise UnusableInputError(problem, "Give the URL of an archive, a folder or a file.")
-        ours = [file for file in files if not file[0].startswith(f"{UNSENT}/")]
+        ours = [file for file in files if file[0].partition("/")[0] not in NO_EVENTS]
         manifest = f"/{MANIFEST}"
         bundles = {name.removesuffix(manifest) for name, _ in ours if name.endswith(manifest)}
         single = [file for file in ours if file[0].rpartition("/")[0] not in bundles]
@@ -527,7 +539,12 @@ class Delivered:
                         continue
                     self._read.append(name)
                     sender, event = found
-                    yield Document(event, sender.source or name, _try_of(sender))
+                    source, of = sender.source or name, _try_of(sender)
+                    if event.startswith(GZIP):
+                        for text in Documents(BytesIO(event), name, reading.skipped):
+                            yield Document(text, source, of)
+                    else:
+                        yield Document(event, source, of)
 
     def remove(self) -> int:
         """Remove the files that were read; give their number."""

@@ -121,7 +121,7 @@ class Limit:
     """The limits of memory: numbers or bytes of each kind of object in one application."""
 
     FACET_BYTES = 32 * 1024 * 1024
-    """Size of one facet; column lineage of that size has 100,000 edges. A task's event has 4 MB."""
+    """Size of one facet; column lineage of that size has 100,000 edges. A kept event has 64 MiB."""
     FACETS_BYTES = 192 * 1024 * 1024
     """Size of all facets of an application, each distinct facet counted once."""
     STATEMENTS_BYTES = 32 * 1024 * 1024
@@ -132,7 +132,7 @@ class Limit:
     """Partitions in all records; each takes up to 1 KB. A repeated list counts as one partition."""
     TRANSFORMATIONS = 1_000_000
     """Transformations of columns of all writes, as reported and composed; each takes about 400
-    bytes. A task's event can have a tenth of them."""
+    bytes. A kept event can have a third of them."""
     FORWARDED_BYTES = 64 * 1024 * 1024
     """JSON of the facets of Spark's events that a task's event repeats; as objects they take ten
     times as much memory."""

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 DEFAULT_MAX_EVENT_BYTES = 4 * 1024 * 1024
 """Less than the 5 MB at which one consumer refuses events, as Airflow adds facets of its own."""
+MAX_KEPT_BYTES = 64 * 1024 * 1024
+"""The most bytes of JSON of the event for XCom, archive and history. No backend gets this event, so
+only the memory of its readers limits it: decoded, it takes about five times as much."""
 
 
 class Limits(Frozen, frozen=True):
@@ -45,14 +48,15 @@ class Representation(Frozen, frozen=True):
     :param bare_partitions: whether an output's partitioning is also written as the facet of
         OpenLineage's partitioning proposal
     :param explicit_lineage: whether the job facet ``lineage`` says which inputs feed which output
-    :param max_event_bytes: the most bytes of an event. Details of a larger event are dropped, and a
-        degradation reports it
+    :param max_event_bytes: the most bytes of the event for XCom and archive. Details of a larger
+        event are dropped, and a degradation reports it. What is sent has its own limit
+        (:class:`Adaptation`)
     :param redact_literals: whether the literals in filters and descriptions are hidden
     """
 
     bare_partitions: bool = False
     explicit_lineage: bool = False
-    max_event_bytes: int = DEFAULT_MAX_EVENT_BYTES
+    max_event_bytes: int = MAX_KEPT_BYTES
     redact_literals: bool = False
 
 
@@ -62,20 +66,45 @@ DEFAULT_MAX_COLUMNS = 3000
 """The most columns of an event for Marquez: 0.6 to 0.8 ms each are half of its 5 s timeout."""
 
 
+class Answered(Frozen, frozen=True):
+    """The time in which a backend answered the last event of a task, for the limit of the next.
+
+    :param columns: number of columns of the event, as ``max_columns`` counts them
+    :param datasets: number of inputs and outputs of the event
+    :param limit: the most columns that the event could have
+    :param is_whole: whether no column was left out of the event
+    :param slow: number of columns that took too long in an earlier event, and a little more for
+        each answer in time since then; 0 if none did
+    :param seconds: time until the backend answered, or until the client gave up; None if the
+        process that sent the event was ended before
+    """
+
+    columns: int
+    datasets: int
+    limit: int
+    is_whole: bool
+    slow: int = 0
+    seconds: float | None = None
+
+
 class Adaptation(Frozen, frozen=True):
     """The adaptation of an event to a backend; XCom and archive have the event without adaptation.
 
     :param backend: the backend's name; ``generic`` is any backend that accepts OpenLineage
     :param describe_datasets: whether outputs and columns without a description get a description
-    :param max_columns: the most columns of one event, because a backend needs time for each column
-    :param max_event_bytes: the most bytes of an event, as in :class:`Representation`; they are
-        checked again, because the adaptation can add bytes
+    :param max_columns: the most columns of one event, because a backend needs time for each column;
+        with ``is_timed`` only of the first event
+    :param is_timed: whether the most columns of further events follow the backend's time
+    :param answered: the time for the task's last event; None if it was not measured
+    :param max_event_bytes: the most bytes of the event that is sent
     """
 
     backend: str = "generic"
     describe_datasets: bool = True
     max_columns: int = DEFAULT_MAX_COLUMNS
     max_event_bytes: int = DEFAULT_MAX_EVENT_BYTES
+    is_timed: bool = False
+    answered: Answered | None = None
 
 
 class Intermediates(Frozen, frozen=True):

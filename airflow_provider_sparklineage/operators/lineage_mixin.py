@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
     from jinja2 import Environment
 
+    from airflow_provider_sparklineage.event.document import Event
     from airflow_provider_sparklineage.event.pipeline import Events
     from airflow_provider_sparklineage.lineage.dataset import TaskLineage
     from airflow_provider_sparklineage.operators.attempt.submit import Capture
@@ -119,21 +120,24 @@ class OpenLineageHooks:
         return self._lineage_on_failure if self.lineage_try.is_on else None
 
     def _lineage_at_start(self) -> OperatorLineage[Any, Any]:
-        return self._operator_lineage(self.lineage_try.at_start(self))
+        return self._operator_lineage(self.lineage_try.at_start(self))[0]
 
     def _lineage_at_end(self, _task_instance: Any) -> OperatorLineage[Any, Any]:
         events = self.lineage_try.events
         if events is None:  # execute() did not get as far as submitting
             events = self.lineage_try.expected(self, has_ended=True)
-        lineage = self._operator_lineage(events)
-        self.lineage_try.watch_delivery()
+        lineage, sent = self._operator_lineage(events)
+        self.lineage_try.watch_delivery(sent)
         return lineage
 
-    def _operator_lineage(self, events: Events) -> OperatorLineage[Any, Any]:
+    def _operator_lineage(self, events: Events) -> tuple[OperatorLineage[Any, Any], Event]:
+        """Convert an event for Airflow's provider; give also the event that is sent, as JSON."""
         from airflow_provider_sparklineage.operators.attempt import prepare
 
         current = self.lineage_try
-        return prepare.operator_lineage(events, current.adaptation, current.prepared, self)
+        how, prepared = current.adaptation, current.prepared
+        sent = prepare.sent_event(events, how, prepared)
+        return prepare.operator_lineage(events, how, prepared, self, sent), sent
 
     def _lineage_on_failure(self, task_instance: Any) -> OperatorLineage[Any, Any]:
         from airflow_provider_sparklineage.operators.attempt import prepare

@@ -197,8 +197,9 @@ class Options(CaptureOptions, frozen=True):
     max_event_bytes: int = _option(
         kinds.COUNT,
         "900000",
-        "Bytes of lineage that one event may have. From a larger event details are left out, "
-        "columns that no edge names first and column lineage last, and a degradation lists them.",
+        "Bytes of lineage that one event may have when it is sent. From a larger event details are "
+        "left out, columns that no edge names first and column lineage last, and a degradation "
+        "lists them. The event that Airflow keeps has all of them, up to 64 MiB.",
         default=str(DEFAULT_MAX_EVENT_BYTES),
     )
     max_columns: int = _option(
@@ -207,7 +208,9 @@ class Options(CaptureOptions, frozen=True):
         "Columns that one event for Marquez may have, which takes most of a millisecond for "
         "each: those of schemas, those with column lineage once more, and one for every four "
         "edges. Of a larger event those go first that no edge names, then the column lineage of "
-        "whole outputs, and a degradation says so. The event that Airflow keeps has them all.",
+        "whole outputs, and a degradation says so. The event that Airflow keeps has them all. The "
+        "default is for the first event of a task; the next one has as many as Marquez answers in "
+        "4 s, by its time for the last one. Any other number stays as it is.",
         default=str(DEFAULT_MAX_COLUMNS),
     )
     describe_datasets: bool = _flag(

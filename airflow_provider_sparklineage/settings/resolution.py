@@ -100,6 +100,8 @@ class Settings(Options, frozen=True):
 
     archive_is_default: bool = False
     """Whether ``archive_url`` is the default folder, because no archive is configured."""
+    max_columns_is_default: bool = False
+    """Whether ``max_columns`` is not configured, so that the backend's time may change it."""
 
     @property
     def limits(self) -> Limits:
@@ -112,15 +114,18 @@ class Settings(Options, frozen=True):
         return Representation(
             self.emit_bare_partitions_facet,
             self.emit_lineage_facet,
-            self.max_event_bytes,
-            self.redact_literals,
+            redact_literals=self.redact_literals,
         )
 
     @property
     def adaptation(self) -> Adaptation:
         """The adaptation of an event for the backend when it is sent, by these settings."""
         return Adaptation(
-            self.backend, self.describe_datasets, self.max_columns, self.max_event_bytes
+            self.backend,
+            self.describe_datasets,
+            self.max_columns,
+            self.max_event_bytes,
+            is_timed=self.max_columns_is_default,
         )
 
     @property
@@ -181,7 +186,9 @@ def resolve(*sources: Source) -> Settings:
         values
     """
     values = option_values(*sources)
-    is_default = values["archive_url"].source.origin is Origin.EXECUTOR
+    origins = {name: value.source.origin for name, value in values.items()}
     return Settings(
-        **{name: value.read() for name, value in values.items()}, archive_is_default=is_default
+        **{name: value.read() for name, value in values.items()},
+        archive_is_default=origins["archive_url"] is Origin.EXECUTOR,
+        max_columns_is_default=origins["max_columns"] is Origin.DEFAULT,
     )

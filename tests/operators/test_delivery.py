@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import uuid
 from datetime import UTC, datetime
 from functools import partial
@@ -12,12 +13,17 @@ from airflow.providers.openlineage.plugins.listener import get_openlineage_liste
 from airflow.providers.openlineage.plugins.macros import lineage_run_id
 from airflow.sdk import DAG
 from airflow.sdk.exceptions import AirflowException
+from msgspec.structs import replace
 from openlineage.client.event_v2 import Job, Run, RunEvent, RunState
 
+from airflow_provider_sparklineage.event.steps import size
+from airflow_provider_sparklineage.model.representation import Answered
 from airflow_provider_sparklineage.operators import partition_check
+from airflow_provider_sparklineage.operators.attempt import publish
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
 from airflow_provider_sparklineage.settings.connection import DATAHUB_TRANSPORT
 from tests.lineage_backend import receiving, send_by
+from tests.loopback import Handler, serving
 from tests.unit.datahub.gms import Scripted, gms
 
 pytestmark = pytest.mark.airflow
@@ -153,6 +159,92 @@ def test_where_nobody_can_tell_whether_it_arrived_nothing_is_marked(
     execute(operator())
     assert archive.unsent() == []
     assert archive.archived(NAME).sending
+
+
+# --- the time of the answer -----------------------------------------------------------------------
+
+
+@pytest.fixture
+def takes(monkeypatch):
+    """Let the client wait some seconds, by its clock, for the answer to an event."""
+
+    def takes(seconds):
+        ticks = iter((0.0, seconds))
+        monkeypatch.setattr(publish, "_clock", lambda: next(ticks))
+
+    return takes
+
+
+def limit_of(event):
+    """Find the limit in the messages of an event."""
+    capture = event["run"]["facets"]["sparkLineage_capture"]
+    found = [re.search(r"at most ([\d,]+),", d["message"]) for d in capture["degradations"]]
+    return {match[1] for match in found if match}
+
+
+def test_the_next_run_sends_as_many_columns_as_the_last_one_was_answered_in_time(
+    spark_submit, execute, context, backend, transport, archive, takes, monkeypatch
+):
+    monkeypatch.setattr(size, "_LEAST", 1000)  # the job has few columns
+    transport(type="http", url=backend.url, retry=RETRY)
+    spark_submit.does("staging_chain")
+    for seconds in (9.0, 1.0):
+        takes(seconds)
+        task = operator()
+        task.lineage_try.prepare(context)  # as rendering does
+        execute(task)
+        deliver(task, context)
+        assert archive.answered(NAME).seconds == seconds
+    whole, less = backend.events
+    answered = archive.answered(NAME)
+    assert limit_of(whole) == set()
+    assert limit_of(less) == {str(answered.limit)}
+    assert answered.columns <= answered.limit < answered.slow == size.count_columns(whole)
+    assert not answered.is_whole
+    assert "detail_dropped" not in json.dumps(archive.archived(NAME).event)
+
+
+def test_the_time_stays_if_nobody_listens(spark_submit, execute, context, transport, archive):
+    before = Answered(100, 2, 3000, is_whole=True, seconds=0.5)
+    archive.note_answered(NAME, before)
+    transport(type="http", url="http://127.0.0.1:9", retry=RETRY)
+    task = operator()
+    execute(task)
+    deliver(task, context)
+    assert archive.answered(NAME) == before
+
+
+def test_while_no_answer_has_come_the_event_counts_as_not_answered(
+    spark_submit, execute, context, transport, archive
+):
+    class Waiting(Handler):
+        def post(self):
+            self.body()
+            meanwhile.append(archive.answered(NAME))
+            self.answer(201)
+
+    meanwhile = []
+    with serving(Waiting) as server:
+        transport(type="http", url=server.url, retry=RETRY)
+        task = operator()
+        execute(task)
+        deliver(task, context)
+    [answered] = meanwhile
+    assert answered.seconds is None
+    assert archive.answered(NAME) == replace(answered, seconds=archive.answered(NAME).seconds)
+    assert archive.answered(NAME).seconds > 0
+
+
+def test_with_a_limit_of_the_user_nothing_is_measured(
+    spark_submit, execute, context, backend, transport, archive, monkeypatch
+):
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__MAX_COLUMNS", "3001")
+    transport(type="http", url=backend.url, retry=RETRY)
+    task = operator()
+    execute(task)
+    deliver(task, context)
+    assert len(backend.events) == 1
+    assert archive.answered(NAME) is None
 
 
 @pytest.mark.parametrize("kind", ["console", "file"])

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import time
 from datetime import UTC, datetime
 from types import SimpleNamespace
 
 import pytest
 
+from airflow_provider_sparklineage.event import pipeline, stored
+from airflow_provider_sparklineage.event.pipeline import event_of
 from airflow_provider_sparklineage.model.exceptions import ArchiveError
-from airflow_provider_sparklineage.operators.attempt import other_runs
+from airflow_provider_sparklineage.operators.attempt import other_runs, prepare
 from airflow_provider_sparklineage.operators.attempt.prepare import ended_as
+from airflow_provider_sparklineage.settings.resolution import Origin, Source, resolve
+from airflow_provider_sparklineage.spark.capture.lines import ReadReport
+from tests.conftest import HEADER
+from tests.unit.event.test_size import wide
 
 pytestmark = pytest.mark.airflow
 
@@ -318,6 +325,19 @@ def test_of_many_runs_of_which_nothing_is_left_a_few_are_asked(known):
     ti = TaskInstance([f"gone {n}" for n in range(8)], pushed=ALL)
     known(ti)
     assert len([asked for asked in ti.asked if asked.startswith("XCom")]) == 3
+
+
+def test_a_large_event_of_the_last_run_is_in_memory_as_it_was_sent(monkeypatch):
+    event = event_of(wide(), ReadReport(), header=HEADER)
+    limit = len(json.dumps(event)) // 3
+    of_last = other_runs.EarlierLineage(last=stored.last_run(event), event=event)
+    monkeypatch.setattr(other_runs, "last_known", lambda *_args, **_more: of_last)
+    options = {"max_event_bytes": str(limit), "backend": "generic"}
+    settings = resolve(Source(Origin.CONFIGURATION, options))
+    prepared = prepare.prepared(settings, None, {"ti": SimpleNamespace()})
+    for known in (prepared.known, prepared.sent):
+        assert known.event == pipeline.sendable(event, settings.adaptation) != event
+        assert known.last == stored.last_run(known.event)
 
 
 def test_an_archive_that_does_not_answer_leaves_time_for_airflow(known, monkeypatch):

@@ -95,6 +95,25 @@ def test_what_is_sent_is_the_xcom_with_descriptions(spark_submit, execute, conte
     assert event["outputs"]
 
 
+def test_an_event_that_is_too_large_to_send_is_whole_in_archive_and_history(
+    spark_submit, execute, context, archive, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__MAX_EVENT_BYTES", "9000")
+    monkeypatch.setattr(archives, "DEFAULT_MAX_EVENT_BYTES", 1000)
+    store = Store(f"{tmp_path}/history")
+    build(store, ())
+    spark_submit.does(events="staging_chain")
+    task = operator()
+    execute(task)
+    assert "detail_dropped" not in codes(archive.read(TASK))
+    assert "detail_dropped" in [
+        d["code"] for d in sent(task, context)[2]["sparkLineage_capture"]["degradations"]
+    ]
+    assert build(store, ()).new == 1
+    [file] = Path(archive.url.removeprefix("file://")).rglob("1.json")
+    assert build(store, [LocalFiles(file, str(file), refused)]).new == 0
+
+
 def test_the_lineage_is_not_in_memory_any_more_when_its_event_is_written(
     spark_submit, execute, monkeypatch
 ):

@@ -16,9 +16,11 @@ from airflow.providers.openlineage.plugins.listener import get_openlineage_liste
 
 from airflow_provider_sparklineage import cli
 from airflow_provider_sparklineage.cli import sender
-from airflow_provider_sparklineage.event.archive import Archive
+from airflow_provider_sparklineage.event.archive import Archive, task_of
 from airflow_provider_sparklineage.event.document import Written
+from airflow_provider_sparklineage.event.steps import size
 from airflow_provider_sparklineage.history.store import Folder, Owner
+from airflow_provider_sparklineage.model.representation import Answered
 from airflow_provider_sparklineage.spark.capture.bundle import TaskIdentity
 from tests.history.test_special_files import KINDS
 from tests.loopback import Handler, serving
@@ -105,6 +107,25 @@ def pair(event):
         ("START", started.isoformat(), run_id),
         (event["eventType"], event["eventTime"], run_id),
     ]
+
+
+def test_no_more_columns_are_sent_again_than_the_backend_answers_in_time(
+    keep, resend, backend, archive, monkeypatch
+):
+    monkeypatch.setattr(size, "_LEAST", 1000)  # the event has few columns
+    keep(1)
+    [entry] = archive.entries()
+    event = archive.archived(entry.name).event
+    fields = [{"name": f"c{n}", "type": "int"} for n in range(40)]
+    event["outputs"][0]["facets"]["schema"] = {"fields": fields}
+    event["run"]["facets"]["sparkLineage_capture"]["degradations"] = []
+    archive.write(task_of(entry.name), Written(event), {"started": ""}, is_unsent=True)
+    archive.note_answered(entry.name, Answered(40, 1, 3000, is_whole=True, seconds=8.0))
+    assert resend()[0] == 0
+    [sent] = backend.events
+    assert "schema" not in sent["outputs"][0]["facets"]
+    message = sent["run"]["facets"]["sparkLineage_capture"]["degradations"][0]["message"]
+    assert "it took 8.0 s for 40 columns" in message
 
 
 def unsent(archive):

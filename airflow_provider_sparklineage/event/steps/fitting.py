@@ -48,47 +48,56 @@ NAMED = 5
 """The most outputs or facets that a sentence names; it only counts the others."""
 
 
-def of_dropped(what: str, option: str, dataset: DatasetName | None = None) -> Degradation:
+def of_dropped(
+    what: str, option: str, dataset: DatasetName | None = None, reason: str = ""
+) -> Degradation:
     """Make the degradation for dropped parts.
 
     :param what: the parts, e.g. ``3 descriptions`` or ``The column lineage of a dataset``
     :param option: the setting that allows more, as a sentence names it
     :param dataset: the dataset that lost its one part; None if several parts were dropped
+    :param reason: as for :func:`too_large`
     """
     was, they = ("was", "it is") if dataset else ("were", "they are")
-    return too_large(f"{what} {was} left out: {they} more", option, dataset)
+    return too_large(f"{what} {was} left out: {they} more", option, dataset, reason)
 
 
-def of_column_lineage(outputs: Sequence[DatasetName], option: str) -> list[Degradation]:
+def of_column_lineage(
+    outputs: Sequence[DatasetName], option: str, reason: str = ""
+) -> list[Degradation]:
     """Make the degradations for dropped column lineage.
 
     :param outputs: the outputs that lost their column lineage
     :param option: the setting that allows more, as a sentence names it
+    :param reason: as for :func:`too_large`
     :return: one for each output; if there are more than ``NAMED`` outputs, one for all of them
     """
     if len(outputs) <= NAMED:
-        return [of_dropped(f"The column lineage of {name}", option, name) for name in outputs]
-    named = some(outputs, NAMED)
-    return [of_dropped(f"The column lineage of {len(outputs)} outputs ({named})", option)]
+        texts = ((f"The column lineage of {name}", name) for name in outputs)
+        return [of_dropped(text, option, name, reason) for text, name in texts]
+    text = f"The column lineage of {len(outputs)} outputs ({some(outputs, NAMED)})"
+    return [of_dropped(text, option, None, reason)]
 
 
-_ADVICE = "; raise it if what receives the event takes more"
+_ADVICE = "raise it if what receives the event takes more"
 
 
-def too_large(what: str, option: str, dataset: DatasetName | None = None) -> Degradation:
+def too_large(
+    what: str, option: str, dataset: DatasetName | None = None, reason: str = ""
+) -> Degradation:
     """Make the degradation for a part that is larger than a limit allows.
 
     :param what: beginning of the sentence, up to the word before ``than``: ``3 descriptions were
         left out: they are more``
     :param option: the setting with its section, e.g. ``[sparklineage] max_columns``; or the name of
-        a fixed limit
+        another limit
     :param dataset: the dataset of the part; None if the sentence is not about a single dataset
+    :param reason: end of the sentence, on the reason for the limit; empty for a setting, which the
+        reader may raise, and for a fixed limit
     """
-    return Degradation(
-        DegradationCode.DETAIL_DROPPED,
-        f"{what} than {option} allows{_ADVICE if option.startswith('[') else ''}.",
-        dataset,
-    )
+    end = reason or (_ADVICE if option.startswith("[") else "")
+    message = f"{what} than {option} allows{'; ' if end else ''}{end}."
+    return Degradation(DegradationCode.DETAIL_DROPPED, message, dataset)
 
 
 # --- kinds of detail ------------------------------------------------------------------------------
@@ -321,9 +330,13 @@ def size_of(value: Any) -> int:
 
     The client uses Python's own encoder, which is slow. A fast encoder mostly gives the same text
     without the spaces, which are added to the number here. If the value has a character to escape,
-    a null, or a number that is not an integer, the slow encoder is used.
+    a null, or a number that is not an integer, the slow encoder is used. It is also used for half
+    of a surrogate pair, which the fast one refuses.
     """
-    text = msgspec.json.encode(value)
+    try:
+        text = msgspec.json.encode(value)
+    except UnicodeEncodeError:
+        return len(json.dumps(value))
     if not text.isascii() or b"\\" in text or b"\x7f" in text:
         return len(json.dumps(value))
     around = b"".join(text.split(b'"')[::2])
@@ -451,6 +464,7 @@ class Fitting:
         whole, which is faster
     :param cost: gives the size of a facet from its key and its value; by default the limit is in
         bytes
+    :param reason: as for :func:`too_large`
     """
 
     def __init__(
@@ -459,9 +473,11 @@ class Fitting:
         option: str,
         is_late: Callable[[], bool] = lambda: False,
         cost: Cost | None = None,
+        reason: str = "",
     ) -> None:
         self._event = event
         self._option = option
+        self._reason = reason
         self._is_late = is_late
         self._cost = cost
         self._capture = self._known = event["run"]["facets"].get(CAPTURE_KEY)
@@ -494,14 +510,15 @@ class Fitting:
 
     def _sentences(self, kind: str, gone: list[Any]) -> list[Degradation]:
         if kind == COLUMNS_KEY:
-            return of_column_lineage(gone, self._option)
+            return of_column_lineage(gone, self._option, self._reason)
         if kind == _FACETS:
             named = some(gone, NAMED, self._called)
-            return [too_large(f"Facets were left out ({named}): they are more", self._option)]
+            what = f"Facets were left out ({named}): they are more"
+            return [too_large(what, self._option, None, self._reason)]
         if kind == _NAMES:
             what = "Even the names of the datasets, and the list of what is missing, are more"
-            return [too_large(what, self._option)]
-        return [of_dropped(f"{sum(gone)} {kind}", self._option)]
+            return [too_large(what, self._option, None, self._reason)]
+        return [of_dropped(f"{sum(gone)} {kind}", self._option, None, self._reason)]
 
     def _note(self, kind: str, gone: Any) -> None:
         self._gone.setdefault(kind, []).append(gone)

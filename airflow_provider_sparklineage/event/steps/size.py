@@ -35,7 +35,7 @@ event is; :mod:`.fitting` does the reduction, and is imported only for an event 
 from __future__ import annotations
 
 from itertools import starmap
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_provider_sparklineage.event.document import is_surely_within, replaced
 from airflow_provider_sparklineage.event.model import CAPTURE_KEY, COLUMNS_KEY, name_of
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sparklineage.event.document import Event
     from airflow_provider_sparklineage.model.degradations import Degradation
+    from airflow_provider_sparklineage.model.representation import Adaptation, Answered
 
 
 # --- bytes ----------------------------------------------------------------------------------------
@@ -116,33 +117,52 @@ _COLUMN = 4
 """The cost of a column, in edges."""
 
 
-def with_few_columns(event: Event, max_columns: int, last: Event | None = None) -> Event:
-    """Leave out columns and edges beyond the limit ``max_columns``; add degradations for these.
+class Limit(NamedTuple):
+    """The most columns of an event.
+
+    :param columns: the most columns; four edges count as one
+    :param option: the limit as a sentence names it: the setting, or the time of the backend
+    :param reason: reason for a limit that is no setting, as :func:`.fitting.too_large` takes it
+    """
+
+    columns: int
+    option: str = _COLUMNS_OPTION
+    reason: str = ""
+
+
+def with_few_columns(event: Event, limit: Limit | int, last: Event | None = None) -> Event:
+    """Leave out columns and edges beyond a limit; add degradations for these.
 
     The event of a job that has not run has no column lineage yet. It gets only the columns with
     which the event of the last run was sent: the event at the end of this run will have the same,
     and an output with other columns would be another version of the dataset.
 
-    :param max_columns: the limit; four edges count as one column
+    :param limit: the limit; a number is that of the setting
     :param last: event of the task's last successful run, with all its columns; None without one
     :return: the same object if there is nothing to do
     """
+    limit = Limit(limit) if isinstance(limit, int) else limit
     if CAPTURE_KEY in event["run"]["facets"]:
-        return _within_columns(event, max_columns)
-    if last is None or (sent := _within_columns(last, max_columns)) is last:
+        return _within_columns(event, limit)
+    if last is None or (sent := _within_columns(last, limit)) is last:
         return event
     inputs, outputs = (_as_in(sent[side], event[side]) for side in ("inputs", "outputs"))
     return replaced(event, inputs=inputs, outputs=outputs)
 
 
-def _within_columns(event: Event, max_columns: int) -> Event:
-    facets = (facet for d in (*event["inputs"], *event["outputs"]) for facet in d["facets"].items())
-    if sum(starmap(_cost_in_edges, facets)) <= max_columns * _COLUMN:
+def _within_columns(event: Event, limit: Limit) -> Event:
+    most = limit.columns * _COLUMN
+    if _edges_of(event) <= most:
         return event
     from airflow_provider_sparklineage.event.steps.fitting import Fitting  # few are too large
 
-    fitting = Fitting(event, _COLUMNS_OPTION, cost=_cost_in_edges)
-    return fitting.within(max_columns * _COLUMN)
+    fitting = Fitting(event, limit.option, cost=_cost_in_edges, reason=limit.reason)
+    return fitting.within(most)
+
+
+def _edges_of(event: Event) -> int:
+    facets = (facet for d in (*event["inputs"], *event["outputs"]) for facet in d["facets"].items())
+    return sum(starmap(_cost_in_edges, facets))
 
 
 def _cost_in_edges(key: str, facet: Any) -> int:
@@ -182,3 +202,94 @@ def _as_in(sent: list[dict[str, Any]], datasets: list[dict[str, Any]]) -> list[d
 def _fields(dataset: dict[str, Any]) -> list[dict[str, Any]]:
     fields: list[dict[str, Any]] = dataset["facets"].get("schema", {}).get("fields", [])
     return fields
+
+
+# --- columns that a backend answers in time -------------------------------------------------------
+#
+# The time for a column differs between machines, and with their other work. So the limit of an
+# event follows from the time for the task's event before, as far as that was measured
+# (:class:`~airflow_provider_sparklineage.model.representation.Answered`).
+
+
+ANSWER_S = 4.0
+"""The time that an event may take: OpenLineage's client gives up after 5 s."""
+UNANSWERED_S = 10.0
+"""The time that counts for an event whose process was ended: Airflow ends it after 10 s."""
+_DATASET = 7
+"""The time that Marquez takes for a dataset, in columns."""
+_GROWTH = 2
+"""The most by which the limit grows from one event to the next: the time for more columns is a
+guess."""
+_WORTH = 1.25
+"""The least by which it grows: with another limit each day, datasets would have other columns."""
+_FORGETTING = 1.05
+"""The growth of :attr:`~.Answered.slow` by an answer in time: a backend may be slow just once."""
+_LEAST = 10
+"""The part of ``max_columns`` that is always sent: below it, other things take the time."""
+
+
+def limit_of(how: Adaptation, title: str) -> Limit:
+    """Give the most columns that the next event of a task may have.
+
+    :param how: the settings for the backend, with its time for the event before
+    :param title: the name of the backend in sentences
+    """
+    if how.answered is None or not how.is_timed:
+        return Limit(how.max_columns)
+    columns = columns_in_time(how.answered, how.max_columns)
+    return Limit(columns, f"the time of {title}", _reason(how.answered, columns))
+
+
+def columns_in_time(answered: Answered, max_columns: int) -> int:
+    """Give the number of columns that a backend answers in :data:`ANSWER_S`, by its last answer.
+
+    The time of an answer is taken to be proportional to the columns, with a dataset as seven of
+    them, and the next event to have as many datasets. A slow answer lowers the limit to the columns
+    that would have taken :data:`ANSWER_S`. An answer in time raises the limit if columns were left
+    out of the event; else nobody needs more. The limit grows at most to twice as much, and at most
+    half the way to the columns that took too long before.
+
+    :param max_columns: the limit of the first event
+    """
+    of_datasets = _DATASET * answered.datasets
+    in_time = int((answered.columns + of_datasets) * ANSWER_S / _seconds(answered)) - of_datasets
+    if _is_slow(answered):
+        return max(in_time, max_columns // _LEAST)
+    limit = answered.limit
+    more = min(in_time, _GROWTH * limit)
+    if answered.slow:
+        more = min(more, (limit + answered.slow) // 2)
+    return more if not answered.is_whole and more >= _WORTH * limit else limit
+
+
+def slow_columns(last: Answered | None) -> int:
+    """Give the number of columns that took too long before, as the next event's answer has it.
+
+    :param last: the answer to the event before; None if it is not known
+    """
+    if last is None:
+        return 0
+    return last.columns if _is_slow(last) else int(_FORGETTING * last.slow)
+
+
+def _seconds(answered: Answered) -> float:
+    return UNANSWERED_S if answered.seconds is None else max(answered.seconds, 0.001)
+
+
+def _is_slow(answered: Answered) -> bool:
+    return _seconds(answered) > ANSWER_S
+
+
+def count_columns(event: Event) -> int:
+    """Count the columns of an event as ``max_columns`` does: four edges are a column."""
+    return -(-_edges_of(event) // _COLUMN)
+
+
+def _reason(answered: Answered, columns: int) -> str:
+    took = (
+        f"took {answered.seconds:.1f} s for" if answered.seconds is not None else "did not answer"
+    )
+    return (
+        f"in the run before it {took} {answered.columns:,} columns, so this event has at most "
+        f"{columns:,}, and the archive and the tab have all of them"
+    )

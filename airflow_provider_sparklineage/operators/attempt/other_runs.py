@@ -104,6 +104,12 @@ def last_known(ti: Any, archive: Archive | None = None, *, is_dated: bool) -> Ea
     return EarlierLineage(stand_in=failed)
 
 
+def identity_of(ti: Any) -> TaskIdentity:
+    """Give the try of a task instance of Airflow."""
+    map_index = -1 if ti.map_index is None else ti.map_index
+    return TaskIdentity(ti.dag_id, ti.task_id, ti.run_id, ti.try_number, map_index)
+
+
 class _Questions:
     """Yields the events of earlier runs and tries of a task, from XComs and from the archive.
 

@@ -15,6 +15,7 @@ declared, because a backend takes a dataset in START as one that this run itself
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
@@ -35,6 +36,7 @@ from airflow_provider_sparklineage.expectations.references import SCHEMES
 from airflow_provider_sparklineage.hooks import sources
 from airflow_provider_sparklineage.lineage.declared_and_last_known import declared_lineage
 from airflow_provider_sparklineage.model import task_rules
+from airflow_provider_sparklineage.model.allowance import garbage_collector_paused
 from airflow_provider_sparklineage.model.credentials import logger, scrub_name
 from airflow_provider_sparklineage.model.datasets import DatasetName, Naming
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
@@ -61,7 +63,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
     from airflow_provider_sparklineage.event.document import Event, Facets
-    from airflow_provider_sparklineage.model.representation import Adaptation
+    from airflow_provider_sparklineage.model.representation import Adaptation, Answered
     from airflow_provider_sparklineage.model.rules import PartitionRules
     from airflow_provider_sparklineage.settings.resolution import Settings, Source
     from airflow_provider_sparklineage.spark.capture.bundle import Manifest
@@ -91,6 +93,8 @@ class Prepared(NamedTuple):
     sources: tuple[Source, ...] | None = None
     """The sources of the settings, without the operator's arguments, which may still change; None
     if Airflow could not give them."""
+    answered: Answered | None = None
+    """The time in which the backend answered the task's last event; None if it is not known."""
 
     def last(self, backend: str) -> BothForms:
         """Give the datasets that the last successful run read and wrote.
@@ -104,6 +108,7 @@ class Prepared(NamedTuple):
         return BothForms(self.known.last, self.sent.last, versions_by_schema)
 
 
+@garbage_collector_paused()  # the last run's event may be large, and the job waits
 def prepared(
     resolved: Settings, others: tuple[Source, ...] | None, context: Mapping[str, Any]
 ) -> Prepared:
@@ -116,19 +121,24 @@ def prepared(
     """
     is_wanted = is_converted(sources.ready_client())
     ti = context.get("ti")
-    known = NO_EARLIER_LINEAGE
+    known, answered, how = NO_EARLIER_LINEAGE, None, resolved.adaptation
     if ti is not None:
         archive = None
         if resolved.archive_url:  # only then does START wait for the import
-            from airflow_provider_sparklineage.event.archive import archive_of
+            from airflow_provider_sparklineage.event import archive as archives
 
-            archive = archive_of(resolved)
+            archive = archives.archive_of(resolved)
+            if archive and how.is_timed and backend_of(how.backend).pays_per_column:
+                with suppress(Exception):  # the first limit will do
+                    name = archives.name_of(other_runs.identity_of(ti))
+                    answered = archive.within(other_runs.ARCHIVE_S).answered(name)
         is_dated = context.get("logical_date") is not None
         known = other_runs.last_known(ti, archive, is_dated=is_dated)
     written: tuple[Event, ...] = ()
-    if ti is not None and pipeline.shows_descriptions(resolved.adaptation):
+    if ti is not None and pipeline.shows_descriptions(how):
         written = other_runs.upstream_events(ti, context.get("task") or getattr(ti, "task", None))
-    how = resolved.adaptation
+    if known.event is not None:  # the whole of a large event would fill memory while the job runs
+        known = known.in_form_of(pipeline.sendable(known.event, how))
     sent = _adapted(known.event, how)
     every = (_adapted(event, how) for event in written)
     return Prepared(
@@ -138,6 +148,7 @@ def prepared(
         tuple(event for event in every if event is not None),
         is_wanted,
         others,
+        answered,
     )
 
 
@@ -206,16 +217,13 @@ def _expected_event(
     return pipeline.events_of(lineage, how, ReadReport(), representation, masked)
 
 
-def operator_lineage(
-    events: pipeline.Events, how: Adaptation, prepared: Prepared | None = None, operator: Any = None
-) -> OperatorLineage[Any, Any]:
-    """Convert an event for Airflow's OpenLineage provider, which makes the header itself.
+def sent_event(events: pipeline.Events, how: Adaptation, prepared: Prepared | None = None) -> Event:
+    """Give the event that is sent: with descriptions, and with as many columns as may be sent.
 
-    :param events: the event in both forms; the form for the backend is converted
+    :param events: the event in both forms; the one for the backend is used
     :param how: the settings by which events are adapted to the backend
     :param prepared: the events of other runs, which have descriptions for the event's datasets;
         None if Airflow was not asked
-    :param operator: the operator, whose own text is added if a transport converts events
     """
     event = events.adapted
     others = (
@@ -227,19 +235,38 @@ def operator_lineage(
             break
         except Exception:  # the provider would send the event without datasets
             log.warning("The lineage is sent with less than its backend shows.", exc_info=True)
-    parts = openlineage.parts(event)
+    return event
+
+
+def operator_lineage(
+    events: pipeline.Events,
+    how: Adaptation,
+    prepared: Prepared | None = None,
+    operator: Any = None,
+    sent: Event | None = None,
+) -> OperatorLineage[Any, Any]:
+    """Convert an event for Airflow's OpenLineage provider, which makes the header itself.
+
+    :param events: the event in both forms; the form for the backend is converted
+    :param how: the settings by which events are adapted to the backend
+    :param prepared: the events of other runs, as for :func:`sent_event`
+    :param operator: the operator, whose own text is added if a transport converts events
+    :param sent: the result of :func:`sent_event`; None to make it
+    """
+    parts = openlineage.parts(sent_event(events, how, prepared) if sent is None else sent)
     if prepared and prepared.is_converted:
-        parts = parts._replace(run_facets=_carrying(parts.run_facets, events.kept, operator))
+        parts = parts._replace(run_facets=_carrying(parts.run_facets, events.kept, how, operator))
     return OperatorLineage(**parts._asdict())
 
 
-def _carrying(run_facets: Facets, kept: Event, operator: Any) -> Facets:
+def _carrying(run_facets: Facets, kept: Event, how: Adaptation, operator: Any) -> Facets:
     """Add a run facet that carries a whole event, for transports that convert events.
 
     The facets are not changed if the try has not ended, or if the event cannot be put into a facet.
 
     :param run_facets: the run facets of the event that is sent
     :param kept: the event in the form for XCom and archive
+    :param how: the settings with the limit of an event that is sent
     :param operator: the operator, whose own text is added to the carried event
     """
     if CAPTURE_KEY not in run_facets:
@@ -247,7 +274,7 @@ def _carrying(run_facets: Facets, kept: Event, operator: Any) -> Facets:
     try:
         from airflow_provider_sparklineage.operators.attempt.publish import own_documentation
 
-        shared = neutral(kept, redacted, own_documentation(operator))
+        shared = neutral(pipeline.sendable(kept, how), redacted, own_documentation(operator))
         return openlineage.with_neutral(run_facets, shared)
     except Exception:  # the event itself has the same lineage, with the backend's names
         log.warning("The lineage is converted as it is sent to another backend.", exc_info=True)

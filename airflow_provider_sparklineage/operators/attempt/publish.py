@@ -9,6 +9,7 @@ the event, for the commands ``resend`` and ``collect``.
 from __future__ import annotations
 
 import json
+import time
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from types import SimpleNamespace
@@ -26,10 +27,11 @@ from airflow_provider_sparklineage.event.archive import (
 )
 from airflow_provider_sparklineage.event.descriptions import Descriptions
 from airflow_provider_sparklineage.event.document import Written, empty, header
-from airflow_provider_sparklineage.event.emitter import failures
+from airflow_provider_sparklineage.event.emitter import failures, timed
 from airflow_provider_sparklineage.event.model import DOCUMENTATION_KEY
 from airflow_provider_sparklineage.event.pipeline import (
     Events,
+    asked,
     events_of_bundle,
     shows_descriptions,
 )
@@ -61,10 +63,11 @@ if TYPE_CHECKING:
 
     from airflow.providers.common.compat.sdk import Context
 
+    from airflow_provider_sparklineage.event.archive import Archive
     from airflow_provider_sparklineage.event.document import Event, Facets
     from airflow_provider_sparklineage.lineage.dataset import TaskLineage
     from airflow_provider_sparklineage.model.last_run import BothForms
-    from airflow_provider_sparklineage.model.representation import Adaptation
+    from airflow_provider_sparklineage.model.representation import Adaptation, Answered
     from airflow_provider_sparklineage.operators.attempt.submit import Capture
     from airflow_provider_sparklineage.operators.attempt.timing import Deadline
     from airflow_provider_sparklineage.settings.resolution import Settings
@@ -234,6 +237,7 @@ def _doc_texts(operator: Any, own: str | None) -> Iterator[str | None]:
 _WATCHED = frozenset({"http", "file", "console", DATAHUB_TRANSPORT})
 """Transports that return when the event has arrived, and raise if it has not."""
 
+_clock = time.monotonic
 _MARK_TIMEOUT_S = 2.0  # to remove a mark; short, as it counts into Airflow's own limit for a hook
 
 
@@ -332,19 +336,24 @@ def can_be_watched() -> bool:
     return transport is not None and _WATCHED.issuperset(types_of(transport))
 
 
-def watch_delivery(capture: Capture) -> None:
+def watch_delivery(capture: Capture, events: Events, sent: Event, how: Adaptation) -> None:
     """Watch Airflow's OpenLineage client, to note in the archive when it has sent a try's event.
 
-    Until then the event in the archive is marked as not sent. Call this in the process, or the
-    thread, in which the provider then sends the event. It never raises.
+    Until then the event in the archive is marked as not sent. The time of the backend's answer is
+    noted, too. Call this in the process, or the thread, in which the provider then sends the event.
+    It never raises.
+
+    :param events: the event of the try in both forms
+    :param sent: the event in the form that is sent
+    :param how: the settings by which the event was adapted to the backend
     """
     try:
-        _watch_client(capture)
+        _watch_client(capture, asked(events.adapted, sent, how))
     except Exception:  # no client can be made; the provider fails for the same reason when it sends
         log.debug("It is not watched whether the event is sent.", exc_info=True)
 
 
-def _watch_client(capture: Capture) -> None:
+def _watch_client(capture: Capture, columns: Answered | None) -> None:
     from airflow.providers.openlineage.plugins.listener import get_openlineage_listener
 
     task, run_id = capture.bundle.manifest.task, capture.bundle.manifest.run_id
@@ -355,16 +364,50 @@ def _watch_client(capture: Capture) -> None:
     emit = client.emit
 
     def watched(event: Any) -> None:
-        with failures(client.transport) as missed:
+        if getattr(getattr(event, "run", None), "runId", None) != run_id:
+            emit(event)
+            return
+        name = name_of(task)
+        transport = client.transport
+        with _noting_time(archive, name, columns, transport), failures(transport) as missed:
             emit(event)  # raises if no transport took it
-        if getattr(getattr(event, "run", None), "runId", None) == run_id:
-            vars(client)["emit"] = emit
-            if missed:
-                return
+        vars(client)["emit"] = emit
+        if not missed:
             with suppress(ArchiveError):  # sending it twice does no harm
-                archive.unmark(name_of(task))
+                archive.unmark(name)
 
     vars(client)["emit"] = watched
+
+
+@contextmanager
+def _noting_time(
+    archive: Archive, name: str, columns: Answered | None, transport: Any
+) -> Iterator[None]:
+    """Measure the time in which the backend answers, and keep it for the task's next event.
+
+    If Airflow ends this process because there is no answer, the next run finds the event without a
+    time. If the backend cannot be reached, the time of the event before stays.
+
+    :param name: name of the event in the archive
+    :param columns: the number of columns in the event; None to do nothing
+    """
+    if columns is None:
+        yield
+        return
+    before = archive.answered(name)
+    _note_answered(archive, name, columns)
+    seconds: list[float] = []
+    try:
+        with timed(transport, _clock) as seconds:
+            yield
+    finally:
+        measured = replace(columns, seconds=max(seconds)) if seconds else before
+        _note_answered(archive, name, measured)
+
+
+def _note_answered(archive: Archive, name: str, answered: Answered | None) -> None:
+    with suppress(ArchiveError):  # then the next event has the limit that this one had
+        archive.note_answered(name, answered)
 
 
 ARCHIVE_TIMEOUT_S = 10.0

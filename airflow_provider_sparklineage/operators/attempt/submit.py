@@ -87,7 +87,6 @@ def manifest_of(context: Context, settings: Settings, *, of_command: bool = Fals
         partitioning=settings.partitioning.documents(),
         max_partitions=settings.max_partitions,
         bare_partitions=settings.emit_bare_partitions_facet,
-        max_event_bytes=settings.max_event_bytes,
         redact_literals=settings.redact_literals,
         column_lineage=settings.column_lineage,
         intermediate_datasets=str(settings.intermediate_datasets),

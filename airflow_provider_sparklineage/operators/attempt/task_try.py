@@ -210,7 +210,8 @@ class Try:
     def adaptation(self) -> Adaptation:
         """The settings by which this try's events are adapted to the backend."""
         known = self.capture or self.prepared
-        return (known.settings if known else resolution.resolve()).adaptation
+        how = (known.settings if known else resolution.resolve()).adaptation
+        return replace(how, answered=self.prepared.answered) if self.prepared else how
 
     def documentation(self, operator: Any, own: str | None) -> str | None:
         """Give the description of the task's job for the backend; never raises.
@@ -492,12 +493,15 @@ class Try:
 
         return publish.with_events(collected, known, task, self.deadline)
 
-    def watch_delivery(self) -> None:
-        """Watch whether Airflow's client delivers this try's event, which it is about to send."""
+    def watch_delivery(self, sent: Event) -> None:
+        """Watch whether Airflow's client delivers this try's event, and how long that takes.
+
+        :param sent: the event of this try in the form that is sent
+        """
         from airflow_provider_sparklineage.operators.attempt import publish
 
         if self.capture is not None and self.events is not None:
-            publish.watch_delivery(self.capture)
+            publish.watch_delivery(self.capture, self.events, sent, self.adaptation)
 
 
 # --- imports while the job runs -------------------------------------------------------------------

@@ -39,7 +39,7 @@ from airflow_provider_sparklineage.model.exceptions import CaptureError, Setting
 from airflow_provider_sparklineage.model.last_run import LastRun
 from airflow_provider_sparklineage.model.locations import Locator
 from airflow_provider_sparklineage.model.representation import (
-    DEFAULT_MAX_EVENT_BYTES,
+    MAX_KEPT_BYTES,
     Intermediates,
     Limits,
     Representation,
@@ -140,7 +140,8 @@ class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
     """The partition rules of the organisation."""
     max_partitions: int = 100
     bare_partitions: bool = False
-    max_event_bytes: int = DEFAULT_MAX_EVENT_BYTES
+    max_event_bytes: int = MAX_KEPT_BYTES
+    """The most bytes of the event that is kept; the event that is sent has a limit of its own."""
     redact_literals: bool = False
     column_lineage: str = "compact"
     intermediate_datasets: str = "keep"

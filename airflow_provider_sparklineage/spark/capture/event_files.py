@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import errno
+import gzip
 import shutil
 import sys
 import tempfile
-from contextlib import contextmanager
+import zlib
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import msgspec
 
 from airflow_provider_sparklineage.model.exceptions import CaptureError, UnusableInputError
+from airflow_provider_sparklineage.model.rule_files import open_regular
 from airflow_provider_sparklineage.model.terms import JobName
 from airflow_provider_sparklineage.spark.capture import bundle as capture
 from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle, Manifest
 from airflow_provider_sparklineage.spark.capture.events import (
+    MAX_DOCUMENT_BYTES,
     SparkEvent,
     as_lines,
     is_json,
@@ -60,27 +65,64 @@ class EventFiles(CaptureBundle, frozen=True):
 
 @contextmanager
 def materialised(paths: Sequence[str]) -> Iterator[list[str]]:
-    """Give paths of files that can be read more than once; copy stdin (``-``) to a temporary file.
+    """Give paths of files that can be read more than once.
+
+    Stdin (``-``), and files that are compressed by gzip, as large events of the archive are, are
+    copied to temporary files.
 
     :param paths: paths of files; ``-`` stands for stdin
-    :return: the paths, with that of the temporary file in place of ``-``
-    :raise UnusableInputError: if a path does not exist, or stdin cannot be copied
+    :return: the paths, with that of the temporary file in place of a copied file
+    :raise UnusableInputError: if a path does not exist, or cannot be copied
     """
     for path in paths:
         if path != "-":
             _require(Path(path))
-    if "-" not in paths:
-        yield list(paths)
-        return
-    with tempfile.TemporaryDirectory(prefix="sparklineage-") as work:
-        copy = Path(work) / "stdin"
-        try:
-            with copy.open("wb") as file:
-                shutil.copyfileobj(sys.stdin.buffer, file)
-        except OSError as error:
-            msg = f"The standard input cannot be kept in {work}: {error.strerror or error}."
-            raise UnusableInputError(msg) from error
-        yield [str(copy) if path == "-" else path for path in paths]
+    with ExitStack() as folders:
+
+        def here(path: str) -> str:
+            if path != "-" and not _is_compressed(Path(path)):
+                return path
+            work = folders.enter_context(tempfile.TemporaryDirectory(prefix="sparklineage-"))
+            copy = Path(work) / ("stdin" if path == "-" else Path(path).name)
+            try:
+                with copy.open("wb") as file:
+                    if path == "-":
+                        shutil.copyfileobj(sys.stdin.buffer, file)
+                    else:
+                        _unpack(Path(path), file)
+            except (OSError, EOFError, zlib.error) as error:
+                name = "The standard input" if path == "-" else path
+                why = getattr(error, "strerror", None) or error
+                msg = f"{name} cannot be kept in {work}: {why}."
+                raise UnusableInputError(msg) from error
+            return str(copy)
+
+        yield [here(path) for path in paths]
+
+
+_GZIP = b"\x1f\x8b"
+
+
+def _is_compressed(path: Path) -> bool:
+    try:
+        with open_regular(path) as stream:
+            return stream.read(len(_GZIP)) == _GZIP
+    except OSError:  # a folder; another file that cannot be read is reported when it is read
+        return False
+
+
+def _unpack(path: Path, into: IO[bytes]) -> None:
+    """Unpack a compressed file of at most :data:`MAX_DOCUMENT_BYTES`.
+
+    :raise OSError: if it is larger, or damaged
+    """
+    with open_regular(path) as stream, gzip.GzipFile(fileobj=stream) as unpacked:
+        left = MAX_DOCUMENT_BYTES
+        while chunk := unpacked.read(1024 * 1024):
+            left -= len(chunk)
+            if left < 0:
+                raise OSError(errno.EFBIG, f"it has more than {MAX_DOCUMENT_BYTES:,} bytes")
+            into.write(chunk)
 
 
 def _require(path: Path) -> None:

@@ -119,6 +119,23 @@ def test_notes_beyond_those_that_the_event_lists_are_counted():
     assert read_document(event).capture.unlisted == 5
 
 
+def test_a_compressed_file_of_the_archive_is_shown_as_a_plain_one_is(run, tmp_path):
+    event = run("merge", STAGING).out.encode()
+    shown = []
+    for name, content in (("plain.json", event), ("compressed.json", gzip.compress(event))):
+        (tmp_path / name).write_bytes(content)
+        shown.append(run("show", str(tmp_path / name)))
+    assert shown[0].code == 0
+    assert shown[0] == shown[1]
+
+
+def test_a_compressed_file_that_is_damaged_is_refused(run, tmp_path):
+    (tmp_path / "1.json").write_bytes(gzip.compress(b"{}" * 99)[:-20])
+    done = run("show", str(tmp_path / "1.json"))
+    assert done.code == 2
+    assert "1.json cannot be kept in" in done.err
+
+
 def test_strict_turns_a_note_into_exit_code_1(run):
     done = run("merge", STAGING, "--strict")
     assert done.code == 1

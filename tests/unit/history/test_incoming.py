@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -65,6 +66,26 @@ def test_a_delivered_event_is_in_the_tables_after_a_build_without_sources(store,
     built = building.build(store, ())
     assert (built.events, built.new, built.delivered) == (2, 2, 2)
     assert [row["dag_run_id"] for row in rows(store)] == ["1", "2"]
+    assert store.files.names("incoming") == []
+
+
+def test_a_compressed_event_is_in_the_tables_as_the_plain_one_is(store):
+    for run, content in (("1", text(1)), ("2", gzip.compress(text(2)))):
+        incoming.deliver(store.files.root.as_uri(), sender(run), content, 5)
+    built = building.build(store, ())
+    assert (built.events, built.new, built.delivered) == (2, 2, 2)
+    assert [(row["dag_id"], row["dag_run_id"]) for row in rows(store)] == [
+        ("shop", "1"),
+        ("shop", "2"),
+    ]
+    assert store.files.names("incoming") == []
+
+
+def test_a_damaged_compressed_event_is_counted_and_does_not_stay(store):
+    content = gzip.compress(text(1))[:-20]
+    incoming.deliver(store.files.root.as_uri(), sender("1"), content, 5)
+    built = building.build(store, ())
+    assert (built.new, built.skipped) == (0, {"torn_file": 1})
     assert store.files.names("incoming") == []
 
 

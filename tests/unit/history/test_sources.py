@@ -55,6 +55,7 @@ ARRAY = json.dumps([of_minute(1), of_minute(2)], indent=1).encode()
         ("event.json", json.dumps(of_minute(1), indent=2).encode(), [1]),
         ("event.json", b"\xef\xbb\xbf" + json.dumps(of_minute(1), indent=2).encode(), [1]),
         ("event.json.gz", gzip.compress(json.dumps(of_minute(1), indent=2).encode()), [1]),
+        ("1.json", gzip.compress(json.dumps(of_minute(1)).encode()), [1]),
         ("events.json", ARRAY, [1, 2]),
         ("events.json", b"[" + line_of(1).strip() + b"]", [1]),
         ("events.json", b"", []),
@@ -118,6 +119,18 @@ def test_a_line_that_is_too_long_is_passed(tmp_path, monkeypatch):
     file.write_bytes(line_of(1) + b"[" * 5_000 + b"\n" + line_of(2))
     minutes, reading = read(file)
     assert (minutes, reading.skipped) == ([1, 2], {"too_large": 1})
+
+
+def test_a_compressed_document_that_is_too_large_is_not_read(tmp_path, monkeypatch):
+    monkeypatch.setattr("airflow_provider_sparklineage.history.sources.MAX_BYTES", 600)
+    (tmp_path / "1.json").write_bytes(gzip.compress(b"{" + b" " * 100_000))
+    minutes, reading = read(tmp_path / "1.json")
+    assert (minutes, reading.skipped) == ([], {"too_large": 1})
+
+
+def test_a_file_that_is_compressed_twice_is_unpacked_once(tmp_path):
+    (tmp_path / "1.json").write_bytes(gzip.compress(gzip.compress(line_of(1))))
+    assert read(tmp_path / "1.json")[0] == []
 
 
 def test_a_compressed_file_that_ends_too_early_gives_what_was_before(tmp_path):
