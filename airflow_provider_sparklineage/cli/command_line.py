@@ -520,6 +520,8 @@ _DEMO = Command(
             default="sparklineage-demo",
         ),
     ),
+    ("demo", "demo ./flights-demo"),
+    failure="a step failed; the log has the reason",
 )
 _SPARK_BINARY = argument(
     "--spark-binary", "NAME", "as in the Spark connection", default="spark-submit"
@@ -599,6 +601,6 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "Look at runs": ("show", "explain"),
     "Ask the history": ("trace", "impact", "stale", "gaps", "drift", "patterns", "history"),
     "Send events": ("merge", "resend", "collect"),
-    "Set up": ("doctor", "settings", "adoption", "fetch-listener", "examples", "schema"),
+    "Set up": ("demo", "doctor", "settings", "adoption", "fetch-listener", "examples", "schema"),
 }
 """The sections of the help, each with the names of its commands."""
