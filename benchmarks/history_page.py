@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.plugins.history import answers
+from airflow_provider_sparklineage.plugins.history.catalog import catalog_of
 from airflow_provider_sparklineage.plugins.history.opened import OpenedHistory
 from airflow_provider_sparklineage.plugins.history.permissions import Visibility
 from benchmarks import history_world
@@ -68,7 +69,7 @@ def _asked(url: str, question: Callable[[OpenedHistory], str]) -> str:
 
 
 def _datasets(history: OpenedHistory) -> str:
-    return f"{answers.catalog_of(history).search('', _ALL)['count']:,} datasets"
+    return f"{catalog_of(history).search('', _ALL)['count']:,} datasets"
 
 
 def _partitions(history: OpenedHistory, *, is_quick: bool = False) -> str:

@@ -39,7 +39,7 @@ from airflow_provider_sparklineage.hooks.sources import (
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.exceptions import LimitError, SparkLineageError
 from airflow_provider_sparklineage.plugins import page, task_lineage
-from airflow_provider_sparklineage.plugins.history import answers, columns, health
+from airflow_provider_sparklineage.plugins.history import answers, catalog, health
 from airflow_provider_sparklineage.plugins.history.opened import OpenedHistory
 from airflow_provider_sparklineage.plugins.history.permissions import Visibility
 from airflow_provider_sparklineage.settings.option_kinds import HistoryMerger, OtherProducers
@@ -252,25 +252,25 @@ def _state(_: User) -> dict[str, Any]:
 
 
 def _datasets(
-    user: User, history: RequestHistory, q: _Text = "", sort: answers.Sorting = "trouble"
+    user: User, history: RequestHistory, q: _Text = "", sort: catalog.Sorting = "trouble"
 ) -> dict[str, Any]:
     if isinstance(history, UnavailableError):
         why = {"message": str(history), "commands": history.commands}
         return {"unavailable": why, "built_at": None, "datasets": [], "count": 0}
-    catalog = answers.catalog_of(history)
-    troubles = health.known_troubles(catalog, history, user)
-    found = catalog.search(q, user, sort, troubles)
+    every = catalog.catalog_of(history)
+    troubles = health.known_troubles(every, history, user)
+    found = every.search(q, user, sort, troubles)
     return {"unavailable": None, "built_at": history.built_at, **found}
 
 
 # If the full answer takes long, the page also asks for a quick answer.
 def _health(user: User, history: RequestHistory, *, quick: bool = False) -> dict[str, Any]:
-    catalog = answers.catalog_of(_available(history))
-    return health.health(catalog, _available(history), user, is_quick=quick)
+    every = catalog.catalog_of(_available(history))
+    return health.health(every, _available(history), user, is_quick=quick)
 
 
 def _plan_of_all(user: User, history: RequestHistory) -> dict[str, Any]:
-    gaps = health.gaps_of_all(_available(history), answers.catalog_of(_available(history)))
+    gaps = health.gaps_of_all(_available(history), catalog.catalog_of(_available(history)))
     return answers.plan_of_all(_available(history), gaps, user)
 
 
@@ -283,7 +283,7 @@ def _selected(
     column: _Text = "",
     depth: Annotated[int, Query(ge=1, le=answers.MAX_DEPTH)] = 3,
 ) -> answers.Selection:
-    if not answers.catalog_of(_available(history)).is_visible(namespace, name, user):
+    if not catalog.catalog_of(_available(history)).is_visible(namespace, name, user):
         raise HTTPException(404, "There is no such dataset.")
     return answers.Selection(DatasetName(namespace, name), partition or None, column or None, depth)
 
@@ -308,11 +308,11 @@ def _plan(wanted: Selected, user: User, history: RequestHistory) -> dict[str, An
 
 
 def _columns(user: User, history: RequestHistory, q: _Text = "") -> dict[str, Any]:
-    return columns.search(q, _available(history), user)
+    return catalog.search_columns(q, _available(history), user)
 
 
 def _column_graph(wanted: Selected, user: User, history: RequestHistory) -> dict[str, Any]:
-    return _answer_or_404(columns.column_graph, wanted, history, user)
+    return _answer_or_404(answers.column_graph, wanted, history, user)
 
 
 def _changes(wanted: Selected, user: User, history: RequestHistory) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.exceptions import LimitError, TooManyError
 from airflow_provider_sparklineage.plugins.history import answers
 from airflow_provider_sparklineage.plugins.history import opened as asking
-from airflow_provider_sparklineage.plugins.history.answers import Catalog
+from airflow_provider_sparklineage.plugins.history.catalog import Catalog
 from airflow_provider_sparklineage.plugins.history.opened import OpenedHistory, partition_of
 from airflow_provider_sparklineage.plugins.history.permissions import Visibility
 from tests.conftest import GOLDEN

@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.plugins import page as page_files
 from airflow_provider_sparklineage.plugins.history import answers
-from airflow_provider_sparklineage.plugins.history.answers import Catalog
+from airflow_provider_sparklineage.plugins.history.catalog import Catalog
 from airflow_provider_sparklineage.plugins.history.permissions import Visibility
 from tests.browser import recorded_flights
 from tests.pictures.screen import new_context

@@ -1,201 +1,33 @@
 """The page's answers: each asks an opened history, and leaves out data that a user may not see.
 
-The answers are: all datasets (:class:`Catalog`), the partitions of one dataset and their states
+The answers are: the partitions of one dataset and their states
 (:func:`partition_states`), the data upstream and downstream of a partition
-(:func:`partition_graph`), the runs to repeat (:func:`rerun_plans`), and the differences between a
+(:func:`partition_graph`), the columns of which a column is made, and those made of it
+(:func:`column_graph`), the runs to repeat (:func:`rerun_plans`), and the differences between a
 run and the run before it (:func:`run_changes`).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from airflow_provider_sparklineage.history.bounds import within
-from airflow_provider_sparklineage.history.queries.sql import REPLACING
+from airflow_provider_sparklineage.history.queries.column_graph import Column, ColumnGraph
 from airflow_provider_sparklineage.lineage.partitions.comparison import PartitionStatus
-from airflow_provider_sparklineage.model.datasets import DatasetName, short_names
 from airflow_provider_sparklineage.model.exceptions import LimitError
 from airflow_provider_sparklineage.plugins.history import permissions
-from airflow_provider_sparklineage.plugins.history.opened import (
-    AnswerCache,
-    cache_of,
-    cell_of,
-    partition_of,
-)
+from airflow_provider_sparklineage.plugins.history.catalog import catalog_of, named
+from airflow_provider_sparklineage.plugins.history.opened import cell_of, partition_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
     from datetime import datetime
 
     from airflow_provider_sparklineage.history.queries.gaps import Gap
+    from airflow_provider_sparklineage.model.datasets import DatasetName
     from airflow_provider_sparklineage.plugins.history.opened import OpenedHistory
     from airflow_provider_sparklineage.plugins.history.permissions import Visibility
 
     _IsNamed = Callable[[Mapping[str, Any], Mapping[str, str] | None], bool]
-
-MAX_DATASETS = 200
-"""The most datasets in one answer; the page asks again when the user types a text to find."""
-
-_ACCESSED_BY_JOBS = """
-SELECT namespace, name, dag_id, job, max(CASE WHEN side = 'write' THEN accessed_at END) AS written
-FROM accesses GROUP BY namespace, name, dag_id, job
-"""
-# Two ways of counting, for speed: in a dataset whose partitions are only ever replaced, each has
-# one version, so rows are counted; in a dataset with appended data, distinct cells.
-_PARTITION_COUNTS = f"""
-WITH there AS (
-    SELECT namespace, name, cell, mode FROM changes WHERE valid_to IS NULL AND cell IS NOT NULL
-), added AS (
-    SELECT DISTINCT namespace, name FROM there WHERE mode NOT IN {REPLACING}
-)
-SELECT namespace, name, count(*) AS partitions
-FROM there ANTI JOIN added USING (namespace, name) GROUP BY namespace, name
-UNION ALL
-SELECT namespace, name, count(DISTINCT cell) AS partitions
-FROM there SEMI JOIN added USING (namespace, name) GROUP BY namespace, name
-"""  # noqa: S608  (a constant of ours)
-
-
-class Catalog:
-    """All datasets of one state of the store, with the jobs that accessed each.
-
-    The catalog is made once for each build of the history, because counting reads every access.
-    """
-
-    def __init__(self, history: OpenedHistory) -> None:
-        self._partitions = {
-            (r["namespace"], r["name"]): r["partitions"] for r in history.rows(_PARTITION_COUNTS)
-        }
-        self._jobs: dict[tuple[str, str], list[dict[str, Any]]] = {}
-        for row in history.rows(_ACCESSED_BY_JOBS):
-            self._jobs.setdefault((row["namespace"], row["name"]), []).append(row)
-        self._all_jobs = {
-            (one["dag_id"], one["job"]) for jobs in self._jobs.values() for one in jobs
-        }
-        self._names = AnswerCache(_MOST_NAMES)
-
-    def is_visible(self, namespace: str, name: str, visibility: Visibility) -> bool:
-        """Whether a user may see a dataset: at least one job that accessed it has to be visible."""
-        return any(map(visibility.sees, self._jobs.get((namespace, name), ())))
-
-    def names(self, visibility: Visibility) -> dict[DatasetName, str]:
-        """Give the datasets that a user may see, each with the shortest end that names it alone.
-
-        Only datasets that the user may see make an end longer: else it told that there are others.
-        """
-        seen = frozenset(
-            (dag_id, job)
-            for dag_id, job in self._all_jobs
-            if visibility.sees({"dag_id": dag_id, "job": job})
-        )
-
-        def shorten() -> dict[DatasetName, str]:
-            return short_names(
-                DatasetName(*one)
-                for one, of_dataset in self._jobs.items()
-                if any((job["dag_id"], job["job"]) in seen for job in of_dataset)
-            )
-
-        names: dict[DatasetName, str] = self._names.answer(seen, shorten)
-        return names
-
-    def is_whole(self, dataset: DatasetName, visibility: Visibility) -> bool:
-        """Whether a user may see all jobs that accessed a dataset."""
-        return all(map(visibility.sees, self._jobs.get(dataset, ())))
-
-    def dag_of(self, dataset: DatasetName, job: str | None) -> str | None:
-        """Give the DAG of a job that accessed a dataset; None for a job of another producer."""
-        return next(
-            (one["dag_id"] for one in self._jobs.get(dataset, ()) if one["job"] == job), None
-        )
-
-    def partitioned(self) -> list[DatasetName]:
-        """List the datasets that have partitions, the last written first."""
-        found = [dataset for dataset, count in self._partitions.items() if count]
-        written = {
-            dataset: max((job["written"] for job in jobs if job["written"]), default=None)
-            for dataset, jobs in self._jobs.items()
-        }
-        found.sort(key=lambda one: (str(written.get(one) or ""), one), reverse=True)
-        return [DatasetName(*one) for one in found]
-
-    def search(
-        self,
-        text: str,
-        visibility: Visibility,
-        sort: Sorting = "trouble",
-        troubles: Mapping[DatasetName, Mapping[str, int]] | None = None,
-    ) -> dict[str, Any]:
-        """Find datasets whose names have all words of a text.
-
-        :param sort: ``trouble`` for those with most kinds and numbers of troubles first, then as
-            ``written``: the last written first; ``name`` for the order of their short names
-        :param troubles: the number of partitions by the letter of their state, as far as known
-        :return: ``datasets``, at most :data:`MAX_DATASETS`, and ``count``, the number of all found.
-            Each dataset has ``namespace``, ``name``, ``short`` (see :meth:`names`), ``troubles``,
-            the number of ``partitions`` (None if a job that accessed the dataset is hidden), and
-            ``last_written``, a time in ISO 8601 (None if no visible run wrote the dataset)
-        """
-        words = text.casefold().split()
-        troubles = troubles or {}
-        names = self.names(visibility)
-        datasets = [
-            self._entry(dataset, visibility)
-            | {"short": short, "troubles": dict(troubles.get(dataset, {}))}
-            for dataset, short in names.items()
-            if all(word in f"{dataset.namespace} {dataset.name}".casefold() for word in words)
-        ]
-        datasets.sort(key=lambda d: (d["namespace"], d["name"]))
-        if sort == "name":
-            datasets.sort(key=lambda d: d["short"].casefold())
-        else:
-            datasets.sort(key=lambda d: d["last_written"] or "", reverse=True)
-        if sort == "trouble":
-            datasets.sort(key=lambda d: _severity(d["troubles"]), reverse=True)
-        return {"datasets": datasets[:MAX_DATASETS], "count": len(datasets)}
-
-    def _entry(self, dataset: DatasetName, visibility: Visibility) -> dict[str, Any]:
-        jobs = self._jobs[dataset]
-        seen = list(filter(visibility.sees, jobs))
-        written = [job["written"] for job in seen if job["written"]]
-        partitions = self._partitions.get(dataset, 0)
-        return {
-            **dataset._asdict(),
-            # The number is hidden if a job is hidden, whose runs may have written some partitions.
-            "partitions": partitions if len(seen) == len(jobs) else None,
-            "last_written": f"{max(written).isoformat()}Z" if written else None,
-        }
-
-
-_MOST_NAMES = 10
-"""The most groups of users, each of which sees the same, whose names of datasets are kept."""
-
-Sorting = Literal["trouble", "name", "written"]
-"""An order of the list of datasets."""
-
-
-def _severity(troubles: Mapping[str, int]) -> tuple[int, ...]:
-    """Give a key that sorts datasets by their troubles, in the order of the states' letters."""
-    return tuple(troubles.get(letter, 0) for letter in "smxn")
-
-
-def catalog_of(history: OpenedHistory) -> Catalog:
-    """Give the catalog of the opened state of the store; it is made once for all requests."""
-    with within(history.bound):
-        catalog: Catalog = cache_of(history).answer("catalog", lambda: Catalog(history))
-    return catalog
-
-
-def named(dataset: Mapping[str, Any] | None, names: Mapping[DatasetName, str]) -> Any:
-    """Add its ``short`` name to a dataset, which has a ``namespace`` and a ``name``; keep None.
-
-    :param names: as :meth:`Catalog.names` gives them
-    """
-    if dataset is None:
-        return None
-    key = DatasetName(dataset["namespace"], dataset["name"])
-    return {**key._asdict(), "short": names.get(key, key.name)}
-
 
 # The partitions of a dataset and the state of each, in few bytes: there may be 50,000.
 
@@ -541,6 +373,52 @@ def _known_columns(
         if ids:
             found |= {r["column"] for r in history.rows(sql, {**named, "ids": sorted(ids)})}
     return sorted(found)
+
+
+def column_graph(
+    wanted: Selection, history: OpenedHistory, visibility: Visibility
+) -> dict[str, Any]:
+    """Give the columns of which a column was made, and the columns that were made of it.
+
+    :return: ``edges``, each with the id of its ``run``, the ``side`` of the question on which it
+        is, its ``source`` and its ``target`` (a dataset and a ``column``, which is None for a
+        condition on all columns), and ``type``, ``subtype``, ``masking`` and ``description``;
+        ``runs`` by id; ``parts``: for each run, side and dataset the number of ``partitions``, and
+        the name of the first ``partition``; the ``columns`` of the dataset; ``hidden``, the number
+        of runs that the user may not see; and ``is_cut``, whether there are more edges
+    :raise HistoryError: if the user may not see the partition or the column
+    """
+    permissions.checked(*wanted[:3], history, visibility)
+    graph = ColumnGraph(history, visibility.sees)
+    writers, readers = graph.begin(wanted.dataset, wanted.partition)
+    if wanted.column:
+        column = Column(wanted.dataset, wanted.column)
+        graph.follow_up({column: writers}, wanted.depth)
+        graph.follow_down({column: readers}, wanted.depth)
+    names = catalog_of(history).names(visibility)
+    shown = {one["run"] for one in graph.edges}
+    return {
+        "short": names.get(wanted.dataset, wanted.dataset.name),
+        "edges": [_shown_edge(edge, names) for edge in graph.edges],
+        "runs": {
+            run_id: permissions.plain(run) for run_id, run in graph.runs.items() if run_id in shown
+        },
+        "parts": graph.parts(shown),
+        "columns": graph.columns_of(wanted.dataset, writers, readers),
+        "hidden": len(graph.hidden),
+        "is_cut": graph.is_cut,
+    }
+
+
+def _shown_edge(edge: dict[str, Any], names: Mapping[DatasetName, str]) -> dict[str, Any]:
+    ends = {
+        end: {**named(edge[end]._asdict(), names), "column": edge[f"{end}_column"]}
+        for end in ("source", "target")
+    }
+    return {key: edge[key] for key in _KEYS_OF_EDGE} | ends
+
+
+_KEYS_OF_EDGE = ("run", "side", "type", "subtype", "masking", "description")
 
 
 _PLAN_PARTS = ("steps", "by_hand")

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sparklineage.history.queries.answers import Stale
     from airflow_provider_sparklineage.history.queries.gaps import Gap
-    from airflow_provider_sparklineage.plugins.history.answers import Catalog
+    from airflow_provider_sparklineage.plugins.history.catalog import Catalog
     from airflow_provider_sparklineage.plugins.history.opened import OpenedHistory
     from airflow_provider_sparklineage.plugins.history.permissions import Visibility
 

@@ -106,8 +106,8 @@ def ask(app):
 
 
 ORDERS = {"namespace": "file", "name": "/lake/orders"}
-WITHOUT_DATASET = ["datasets", "state", "health", "health/plan"]
-QUESTIONS = ["partitions", "graph", "plan", "changes"]
+WITHOUT_DATASET = ["datasets", "state", "columns", "health", "health/plan"]
+QUESTIONS = ["partitions", "graph", "columns/graph", "plan", "changes"]
 
 
 def test_datasets_of_dags_that_may_not_be_seen_are_not_found(ask):

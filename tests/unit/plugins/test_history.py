@@ -10,7 +10,7 @@ import pytest
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.exceptions import HistoryError
 from airflow_provider_sparklineage.plugins.history import answers
-from airflow_provider_sparklineage.plugins.history.answers import Catalog
+from airflow_provider_sparklineage.plugins.history.catalog import Catalog
 from airflow_provider_sparklineage.plugins.history.permissions import Visibility
 
 ORDERS = DatasetName("file", "/lake/orders")
