@@ -380,7 +380,7 @@ def test_every_state_has_an_address_that_shows_the_same_again(show):
     page.get_by_role("button", name="stale 1").click()
     page.get_by_role("searchbox", name="Find a partition").fill("1900")
     choose(page)
-    page.get_by_label("Column").select_option("amount")
+    page.get_by_role("combobox", name="Column").select_option("amount")
     page.get_by_label("Steps").select_option("5")
     page.get_by_role("button", name="Table").click()
     expect(page.get_by_role("table")).to_be_visible()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from itertools import product
 from pathlib import Path
 from unittest.mock import Mock, patch
 
@@ -17,7 +18,7 @@ from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.exceptions import LimitError, TooManyError
 from airflow_provider_sparklineage.plugins.history import answers
 from airflow_provider_sparklineage.plugins.history import opened as asking
-from airflow_provider_sparklineage.plugins.history.catalog import Catalog
+from airflow_provider_sparklineage.plugins.history.catalog import Catalog, search_columns
 from airflow_provider_sparklineage.plugins.history.opened import OpenedHistory, partition_of
 from airflow_provider_sparklineage.plugins.history.permissions import Visibility
 from tests.conftest import GOLDEN
@@ -74,6 +75,46 @@ def test_who_may_see_no_dag_finds_nothing_that_a_dag_did(history, datasets):
     for dataset in datasets:
         shown = json.dumps(answers.partition_states(dataset, history, NOTHING))
         assert [job for job in runs if f'"{job}"' in shown] == []
+
+
+def test_the_graph_of_a_column_begins_with_the_sources_and_uses_of_the_queries(history, datasets):
+    compared = 0
+    for dataset in datasets:
+        columns = answers.column_graph(answers.Selection(dataset), history, ALL)["columns"]
+        shown = answers.partition_states(dataset, history, ALL)["partitions"]
+        there = zip(shown["names"], shown["states"], strict=True)
+        names = [name for name, state in there if name and state in "fsm"][-2:]
+        for column, name in product(columns, names):
+            wanted = answers.Selection(dataset, name, column, depth=1)
+            edges = answers.column_graph(wanted, history, ALL)["edges"]
+            for side, end, hops in (
+                ("upstream", "source", history.trace(dataset, name, column, 1)),
+                ("downstream", "target", history.downstream(dataset, name, column, 1)),
+            ):
+                ends = {_end(e[end], e[end]["column"]) for e in edges if e["side"] == side}
+                of_hops = {_end(h["dataset"], h["column"]) for h in hops if h["depth"] == 1}
+                with_column = {one for one in of_hops if one[-1]}
+                assert {one for one in ends if one[-1]} >= with_column
+                compared += len(with_column)
+    assert compared
+
+
+def _end(dataset, column):
+    return dataset["namespace"], dataset["name"], column
+
+
+def test_a_column_is_found_by_words_of_its_dataset_and_its_name(history):
+    columns = {
+        dataset: answers.column_graph(answers.Selection(dataset), history, ALL)["columns"]
+        for dataset in Catalog(history).names(ALL)
+    }
+    found_of = [(dataset, one) for dataset, of_dataset in columns.items() for one in of_dataset]
+    assert found_of
+    for dataset, column in found_of[:3]:
+        found = search_columns(f"{dataset.name} {column}", history, ALL)["columns"]
+        assert (dataset.name, column) in {(one["name"], one["column"]) for one in found}
+        assert search_columns(column, history, NOTHING)["columns"] == []
+    assert search_columns("no_such_column", history, ALL) == {"columns": [], "more": 0}
 
 
 # --- the recorded month of flights ---------------------------------------------------------------

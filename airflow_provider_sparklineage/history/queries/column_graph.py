@@ -1,7 +1,8 @@
 """A column, the columns of which it was made, and the columns that were made of it, run by run.
 
 The graph is followed step by step in both directions. It begins with the latest run of each job
-that wrote the dataset, or read it; for a partition, with the runs that wrote and read its version.
+that wrote the dataset, or read it; for a partition, with all runs that wrote its version, and all
+that ever read it.
 From there on each step upstream follows the versions that the run before has read, and each step
 downstream the readers of the version that the run before has written. A version that nobody has
 read yet is followed by the latest run of each job that reads the dataset.
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 MAX_EDGES = 2000
 """The most edges of a graph; a step that would lead beyond is not followed."""
 MAX_RUNS = 100
-"""The most runs of one step: the latest of each job."""
+"""The most runs of one step, the latest ones."""
 
 MAX_MATCHING = 1000
 """The most columns that :data:`MATCHING` finds."""
@@ -70,8 +71,8 @@ WHERE namespace = $namespace AND name = $name AND valid_to IS NULL
 """
 _READERS_OF_PARTITION = """
 SELECT DISTINCT reader_run_id AS run_id, read_at AS at FROM bindings
-WHERE namespace = $namespace AND name = $name AND valid_to IS NULL
-    AND (cell = $cell OR version_cell = $cell)
+WHERE namespace = $namespace AND name = $name
+    AND (cell = $cell OR version_cell = $cell OR (cell IS NULL AND version_cell IS NULL))
 """
 _VERSIONS_READ = f"""
 WITH f AS ({sql.table_of("run_id", "started")})
@@ -109,14 +110,6 @@ SELECT t.run_id, t.namespace, t.name, {_PART}
 FROM changes_by_run AS t JOIN f ON t.valid_from = f.ended AND t.run_id = f.run_id
 GROUP BY t.run_id, t.namespace, t.name
 """
-_PARTS_READ = f"""
-WITH f AS ({sql.table_of("run_id", "started")})
-SELECT t.reader_run_id AS run_id, t.namespace, t.name, {_PART}
-FROM bindings_by_run AS t JOIN f ON t.read_at = f.started AND t.reader_run_id = f.run_id
-GROUP BY t.reader_run_id, t.namespace, t.name
-"""
-
-
 _COLUMNS_OF = f"""
 WITH f AS ({sql.table_of(*sql.RUN)}), near AS (
     SELECT c.* FROM columns AS c JOIN f ON c.ended = f.ended AND c.run_id = f.run_id
@@ -158,6 +151,9 @@ class ColumnGraph:
         """The rows of the runs, by run_id."""
         self.hidden: set[str] = set()
         """Ids of the runs that may not be followed."""
+        self.further: list[tuple[str, Column]] = []
+        """The columns that can be followed further, each with its side of the question."""
+        self._is_of_partition = False
         self.is_cut = False
         """Whether there are more edges than :data:`MAX_EDGES`."""
 
@@ -168,6 +164,7 @@ class ColumnGraph:
         :return: the writers, by their ends, and the readers, by their starts
         """
         cell = cell_of_text(partition or "")
+        self._is_of_partition = cell is not None
         if cell is None:
             of_dataset = [self._latest([dataset], side).get(dataset, {}) for side in _SIDES]
             writers, readers = of_dataset
@@ -203,6 +200,7 @@ class ColumnGraph:
                     )
                     runs = made.get((row["run_id"], source.dataset), {})
                     frontier.setdefault(source, {}).update(runs)
+        self._note_further("upstream", _new(frontier, followed))
 
     def follow_down(self, frontier: _Frontier, depth: int) -> None:
         """Follow columns to the columns that were made of them.
@@ -246,6 +244,10 @@ class ColumnGraph:
             for run_id, dataset, column in targets:
                 runs = read.get((run_id, dataset)) or latest.get(dataset, {})
                 frontier.setdefault(Column(dataset, column), {}).update(runs)
+        self._note_further("downstream", _new(frontier, followed))
+
+    def _note_further(self, side: str, frontier: _Frontier) -> None:
+        self.further += [(side, column) for column, runs in frontier.items() if runs]
 
     def _rows(self, query: str, frontier: _Frontier) -> list[dict[str, Any]]:
         asked = [
@@ -310,23 +312,18 @@ class ColumnGraph:
         return self._last_of_jobs({one: at for one, at in times.items() if one in self.runs})
 
     def _last_of_jobs(self, times: _Times) -> _Times:
-        last: dict[tuple[str, str], str] = {}
+        """Select the last run of each job; of a partition, all runs count."""
+        last: dict[object, str] = {}
         for run_id in sorted(times, key=lambda one: (times[one], one)):
             run = self.runs[run_id]
-            last[run["namespace"], run["job"]] = run_id
+            last[run_id if self._is_of_partition else (run["namespace"], run["job"])] = run_id
         return {run_id: times[run_id] for run_id in [*last.values()][-MAX_RUNS:]}
 
     def parts(self, run_ids: Collection[str]) -> list[dict[str, Any]]:
-        """Give the partitions that runs read and wrote of each dataset, as numbers and a name."""
-        found = []
-        for side, query, time in (
-            ("read", _PARTS_READ, "started"),
-            ("write", _PARTS_WRITTEN, "ended"),
-        ):
-            times = {(run_id, self.runs[run_id][time]) for run_id in run_ids}
-            rows = self._history.rows(query, sql.lists(("run_id", time), times)) if times else []
-            found += [{"run": row.pop("run_id"), "side": side, **row} for row in rows]
-        return found
+        """Give the partitions that runs wrote of each dataset, as a number and the first's name."""
+        ends = {(run_id, self.runs[run_id]["ended"]) for run_id in run_ids}
+        rows = self._history.rows(_PARTS_WRITTEN, sql.lists(sql.RUN, ends)) if ends else []
+        return [{"run": row.pop("run_id"), **row} for row in rows]
 
     def columns_of(self, dataset: DatasetName, writers: _Times, readers: _Times) -> list[str]:
         """List the columns of a dataset that some runs name."""

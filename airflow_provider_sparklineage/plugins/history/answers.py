@@ -383,9 +383,10 @@ def column_graph(
     :return: ``edges``, each with the id of its ``run``, the ``side`` of the question on which it
         is, its ``source`` and its ``target`` (a dataset and a ``column``, which is None for a
         condition on all columns), and ``type``, ``subtype``, ``masking`` and ``description``;
-        ``runs`` by id; ``parts``: for each run, side and dataset the number of ``partitions``, and
-        the name of the first ``partition``; the ``columns`` of the dataset; ``hidden``, the number
-        of runs that the user may not see; and ``is_cut``, whether there are more edges
+        ``runs`` by id; ``parts``: for each run and dataset that it wrote, the number of
+        ``partitions``, and the name of the first ``partition``; the ``columns`` of the dataset;
+        ``further``, the columns that can be followed further; ``hidden``, the number of runs that
+        the user may not see; and ``is_cut``, whether there are more edges
     :raise HistoryError: if the user may not see the partition or the column
     """
     permissions.checked(*wanted[:3], history, visibility)
@@ -405,6 +406,10 @@ def column_graph(
         },
         "parts": graph.parts(shown),
         "columns": graph.columns_of(wanted.dataset, writers, readers),
+        "further": [
+            {"side": side, **named(column.dataset._asdict(), names), "column": column.name}
+            for side, column in graph.further
+        ],
         "hidden": len(graph.hidden),
         "is_cut": graph.is_cut,
     }

@@ -2,6 +2,7 @@
 
 import type { Api, State } from "./api";
 import { useAnswer, usePolled, useSettled } from "./shared/asked";
+import { ColumnsView } from "./ColumnsView";
 import { HealthView } from "./HealthView";
 import { DatasetView } from "./DatasetView";
 import { Finder } from "./Finder";
@@ -43,9 +44,12 @@ export function App({ api }: { api: Api }) {
         <Unavailable {...why} />
       ) : (
         <div className="columns">
-          <Finder text={place.q} setText={(q) => go({ q }, true)} sort={place.sort} setSort={(sort) => go({ sort })}
-            found={found} chosen={place} choose={({ namespace, name }) => go({ namespace, name })} />
-          {place.name ? (
+          <Finder api={api} typed={typed} text={place.q} setText={(q) => go({ q }, true)} sort={place.sort} setSort={(sort) => go({ sort })}
+            found={found} chosen={place} choose={({ namespace, name }) => go({ namespace, name })}
+            chooseColumn={({ namespace, name, column }) => go({ namespace, name, column, partition: "", view: "Columns", open: "" })} />
+          {place.name && place.view === "Columns" ? (
+            <ColumnsView api={api} place={place} go={go} version={version} />
+          ) : place.name ? (
             <DatasetView key={JSON.stringify([place.namespace, place.name])} api={api} place={place} go={go}
               version={version} />
           ) : found.value && ( // there is a history to ask

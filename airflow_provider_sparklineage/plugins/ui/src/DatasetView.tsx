@@ -64,6 +64,7 @@ export function DatasetView({ api, place, go, version }: Props) {
       <h2>
         <bdi>{value.short ? shown(value.short) : lastOf(place.name)}</bdi>
         <bdi className="facts">{shown(`${place.namespace} ${place.name}`)}</bdi>
+        <button type="button" onClick={() => go({ view: "Columns" })}>Columns</button>
       </h2>
       {!isWhole && (
         <>

@@ -1,12 +1,14 @@
 // The search for datasets, and what it finds.
 
-import type { Counts, Dataset, Datasets } from "./api";
-import type { Answer } from "./shared/asked";
+import type { Api, Counts, Dataset, Datasets } from "./api";
+import { type Answer, useAnswer } from "./shared/asked";
 import { List } from "./shared/List";
 import { counted, nameOf, shown, timeOf } from "./shared/names";
 import { Mark, STATES } from "./states";
 
 interface Props {
+  api: Api;
+  typed: string; // what has been typed for a while
   text: string;
   setText: (text: string) => void;
   sort: string;
@@ -14,14 +16,20 @@ interface Props {
   found: Answer<Datasets>;
   chosen: Dataset;
   choose: (dataset: Dataset) => void;
+  chooseColumn: (column: Dataset & { column: string }) => void;
 }
 
-export function Finder({ text, setText, sort, setSort, found, chosen, choose }: Props) {
+const FEWEST = 2; // letters by which columns are looked for
+
+export function Finder({ api, typed, chooseColumn, text, setText, sort, setSort, found, chosen, choose }: Props) {
   const datasets = found.value?.datasets ?? [];
+  const isText = typed.trim().length >= FEWEST && !found.value?.unavailable;
+  const more = useAnswer(async (signal) => (isText ? api.columns(typed, signal) : null), [typed, isText], true);
+  const columns = (isText && more.value?.columns) || [];
   const at = datasets.findIndex((d) => d.namespace === chosen.namespace && d.name === chosen.name);
   return (
     <search className="finder">
-      <input type="search" aria-label="Find a dataset" placeholder="Find a dataset" value={text}
+      <input type="search" aria-label="Find a dataset or a column" placeholder="Find a dataset or a column" value={text}
         onChange={(event) => setText(event.target.value)} />
       <label className="facts">
         Sorted by{" "}
@@ -48,6 +56,19 @@ export function Finder({ text, setText, sort, setSort, found, chosen, choose }: 
               </>
             );
           }} />
+      )}
+      {columns.length > 0 && (
+        <>
+          <p className="facts" role="status">{counted(columns.length, "column")}{(found.value && more.value?.more) ? " and more" : ""}</p>
+          <List label="Found columns" count={columns.length} chosen={-1} height={44} className="short"
+            choose={(n) => columns[n] && chooseColumn(columns[n])}
+            entry={(n) => columns[n] && (
+              <>
+                <bdi className="name">{shown(columns[n].column)}</bdi>
+                <bdi className="facts" title={shown(`${columns[n].namespace} ${columns[n].name}`)}>{nameOf(columns[n])}</bdi>
+              </>
+            )} />
+        </>
       )}
     </search>
   );

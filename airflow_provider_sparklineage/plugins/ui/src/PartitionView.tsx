@@ -19,7 +19,7 @@ interface Props {
   cause: Cause | null;
 }
 
-const VIEWS = ["Graph", "Table", "Run again"] as const;
+const VIEWS = ["Graph", "Table", "Columns", "Run again"] as const; // columns are a view of their own
 const DEPTHS = [1, 2, 3, 5, 10, 50];
 
 export function PartitionView({ api, place, go, version, letter, cause }: Props) {

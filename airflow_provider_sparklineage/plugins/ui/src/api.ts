@@ -143,6 +143,43 @@ export interface Changes {
   more: number;
 }
 
+export interface ColumnEnd extends Named {
+  column: string | null; // null for all columns: a condition on the rows
+}
+
+export interface ColumnEdge {
+  run: string;
+  side: "upstream" | "downstream"; // of the column that is asked for
+  source: ColumnEnd;
+  target: ColumnEnd;
+  type: string | null;
+  subtype: string | null;
+  masking: boolean | null;
+  description: string | null;
+}
+
+export interface ColumnPart extends Dataset {
+  run: string; // that wrote it
+  partitions: number;
+  partition: string | null; // the first of them
+}
+
+export interface ColumnGraph {
+  short: string; // of the dataset's name
+  edges: ColumnEdge[];
+  runs: Record<string, Run>;
+  parts: ColumnPart[];
+  columns: string[]; // of the dataset
+  further: (Named & { side: string; column: string })[]; // columns that can be followed further
+  hidden: number; // runs that the user may not see
+  is_cut: boolean; // whether there are more edges
+}
+
+export interface FoundColumns {
+  columns: (Named & { column: string })[];
+  more: number;
+}
+
 export interface Place extends Dataset {
   partition: string;
   column: string;
@@ -173,6 +210,11 @@ export class Api {
 
   plan = ({ namespace, name, partition, column }: Place, signal: AbortSignal) =>
     this.get<Record<"impact" | "refresh", Plan>>("plan", { namespace, name, partition, column }, signal);
+
+  columns = (q: string, signal: AbortSignal) => this.get<FoundColumns>("columns", { q }, signal);
+
+  columnGraph = ({ namespace, name, partition, column }: Place, depth: number, signal: AbortSignal) =>
+    this.get<ColumnGraph>("columns/graph", { namespace, name, partition, column, depth: String(depth) }, signal);
 
   // All datasets' troubles; a quick answer leaves out what may take long.
   health = (isQuick: boolean, signal: AbortSignal) =>
