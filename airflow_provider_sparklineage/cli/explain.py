@@ -16,6 +16,7 @@ from airflow_provider_sparklineage.cli.events import events_of
 from airflow_provider_sparklineage.event.model import CHECK_KEY
 from airflow_provider_sparklineage.expectations import declared
 from airflow_provider_sparklineage.model import rules
+from airflow_provider_sparklineage.model.degradations import DegradationCode
 from airflow_provider_sparklineage.model.locations import Locator
 from airflow_provider_sparklineage.model.representation import DEFAULT_LIMITS
 from airflow_provider_sparklineage.settings import resolution
@@ -69,6 +70,9 @@ def explain_templates(args: argparse.Namespace) -> int:
         commands.refuse(
             "Give a template such as 's3a://lake/revenue/dt={{ ds }}', or --run BUNDLE."
         )
+    if code := next((text for text in args.text if text in [*DegradationCode]), ""):
+        fix = f"See its meaning: sparklineage show {code}"
+        commands.refuse(f"{code} is no template, but the code of a degradation.", fix)
     known = rules.load_partition_rules(args.rules) if args.rules else rules.NO_RULES
     with commands.logging_to_stderr():
         from airflow_provider_sparklineage.cli import explanation

@@ -114,7 +114,7 @@ class _Main(_Parser):
 
     def format_help(self) -> str:
         formatter = self.formatter_class(prog=self.prog)
-        formatter.add_usage(f"{self.prog} [--version] COMMAND …", (), ())
+        formatter.add_usage(f"{self.prog} [--version] COMMAND ...", (), ())
         formatter.add_text(self.description)
         for title, commands in sections(COMMANDS):
             formatter.start_section(title)
@@ -147,11 +147,11 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     if "_ARGCOMPLETE" in os.environ:  # a shell asks what may stand at the cursor
         _complete(parser(), _actions(parser()))
     args, unknown = parser().parse_known_args(argv)
+    if unknown:
+        args.parser.error(_unknown(args.parser, unknown))
     if args.command is None:
         args.parser.print_help()
         raise SystemExit(2)
-    if unknown:
-        args.parser.error(_unknown(args.command, unknown))
     return args
 
 
@@ -164,9 +164,9 @@ def _actions(of: argparse.ArgumentParser) -> Iterator[argparse.Action]:
                 yield from _actions(parser)
 
 
-def _unknown(command: Command, arguments: Sequence[str]) -> str:
-    flags = ["--help", *(flag for one in command.arguments for flag in one.flags)]
-    options = [flag for flag in flags if flag.startswith("-")]
+def _unknown(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> str:
+    own = parser._actions  # noqa: SLF001 - as above
+    options = [flag for action in own for flag in action.option_strings]
     wrong = next((one for one in arguments if one.startswith("-")), "")
     hint = texts.did_you_mean(wrong.partition("=")[0], options)
     return f"unrecognized arguments: {' '.join(arguments)}{hint and '. '}{hint}"

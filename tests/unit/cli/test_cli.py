@@ -398,6 +398,15 @@ def test_what_is_no_code_is_reported(run, argv, error):
     assert (done.code, done.out) == (2, "")
 
 
+def test_explain_names_the_command_that_explains_a_code(run):
+    done = run("explain", "no_events")
+    assert done.err == (
+        "sparklineage: no_events is no template, but the code of a degradation. See its meaning: "
+        "sparklineage show no_events\n"
+    )
+    assert done.code == 2
+
+
 def test_a_file_with_the_name_of_a_code_is_a_file(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "no_events").write_bytes(golden("staging_chain").read_bytes())

@@ -296,7 +296,7 @@ def test_in_80_columns_the_dag_is_above_its_tasks_and_the_reason_below_them(in_t
     ]
 
 
-def test_tasks_of_two_airflows_are_kept_apart_where_they_have_one_name(in_terminal):
+def test_tasks_of_two_airflows_are_distinguished_where_they_have_one_name(in_terminal):
     first, other = steps(2).steps
     plan = Plan((replace(first, namespace="prod"), replace(other, namespace="test")))
     [_, titles, *rows] = in_terminal(200, tables.print_plan, plan, names=ORDERS)
@@ -306,7 +306,7 @@ def test_tasks_of_two_airflows_are_kept_apart_where_they_have_one_name(in_termin
     assert "namespace" not in "".join(in_terminal(200, tables.print_plan, alone, names=ORDERS))
 
 
-def test_gaps_of_two_airflows_are_kept_apart_where_their_tasks_have_one_name():
+def test_gaps_of_two_airflows_are_distinguished_where_their_tasks_have_one_name():
     rows = [gap(8, "eu"), {**gap(8, "us"), "namespace": "test"}]
     [_, *lines] = lines_of(questions.print_gaps, *rows)
     assert [line.split()[3] for line in lines] == ["airflow", "test"]
