@@ -196,14 +196,17 @@ class _Questions:
         return self._answered(lambda: xcom.decode(self._ti.xcom_pull(**of_run)))
 
     def _latest_of_runs(self) -> Iterator[Event]:
-        """Yield the XCom that was pushed last, if a run of this map index has ended."""
-        if any(self._previous(None, self._map_index, state) for state in ("success", "failed")):
-            of_runs = {"map_indexes": self._map_index, "include_prior_dates": True}
-            yield from self._answered(
-                lambda: xcom.decode(
-                    self._ti.xcom_pull(task_ids=self._ti.task_id, key=xcom.KEY, **of_runs)
-                )
+        """Yield the XCom of this map index that was pushed last; nothing in the DAG's first run."""
+        ti = self._ti
+        of_task = {"task_ids": ti.task_id, "key": xcom.KEY, "map_indexes": self._map_index}
+
+        def pull() -> Event:
+            is_first = ti.get_dr_count(ti.dag_id) < 2
+            return xcom.decode(
+                None if is_first else ti.xcom_pull(**of_task, include_prior_dates=True)
             )
+
+        return self._answered(pull)
 
     def _of_highest_index(self) -> Event:
         """Pull, in one call, this run's XCom with the highest map index.
