@@ -16,7 +16,12 @@ from msgspec import field
 
 from airflow_provider_sparklineage.model.credentials import HIDDEN, scrub
 from airflow_provider_sparklineage.model.exceptions import RulesError, SettingsError
-from airflow_provider_sparklineage.model.representation import Adaptation, Limits, Representation
+from airflow_provider_sparklineage.model.representation import (
+    DEFAULT_MAX_COLUMNS,
+    Adaptation,
+    Limits,
+    Representation,
+)
 from airflow_provider_sparklineage.model.terms import Frozen
 from airflow_provider_sparklineage.settings.options import OPTIONS, SECTION, Option, Options
 
@@ -100,8 +105,6 @@ class Settings(Options, frozen=True):
 
     archive_is_default: bool = False
     """Whether ``archive_url`` is the default folder, because no archive is configured."""
-    max_columns_is_default: bool = False
-    """Whether ``max_columns`` is not configured, so that the backend's time may change it."""
 
     @property
     def limits(self) -> Limits:
@@ -119,13 +122,16 @@ class Settings(Options, frozen=True):
 
     @property
     def adaptation(self) -> Adaptation:
-        """The adaptation of an event for the backend when it is sent, by these settings."""
+        """The adaptation of an event for the backend when it is sent, by these settings.
+
+        With another limit of columns than the default, the backend's time does not change it.
+        """
         return Adaptation(
             self.backend,
             self.describe_datasets,
             self.max_columns,
             self.max_event_bytes,
-            is_timed=self.max_columns_is_default,
+            is_timed=self.max_columns == DEFAULT_MAX_COLUMNS,
         )
 
     @property
@@ -186,9 +192,7 @@ def resolve(*sources: Source) -> Settings:
         values
     """
     values = option_values(*sources)
-    origins = {name: value.source.origin for name, value in values.items()}
+    is_default = values["archive_url"].source.origin is Origin.EXECUTOR
     return Settings(
-        **{name: value.read() for name, value in values.items()},
-        archive_is_default=origins["archive_url"] is Origin.EXECUTOR,
-        max_columns_is_default=origins["max_columns"] is Origin.DEFAULT,
+        **{name: value.read() for name, value in values.items()}, archive_is_default=is_default
     )

@@ -267,6 +267,7 @@ def test_the_timeout_of_the_task_ends_a_callback_and_not_the_task(run, caplog, m
     def timed_out(*_):
         raise AirflowTaskTimeout
 
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__ARCHIVE_URL", "none")  # which is waited for as well
     monkeypatch.setattr(bounded, "wait", timed_out)
     task = run(
         "2024-05-05", on_partition_mismatch="fail", on_partition_mismatch_callback=lambda _: None
