@@ -143,7 +143,7 @@ def tab_page(ti: Any) -> str:
 
 
 def dataset_page(ti: Any, dataset: DatasetName, states: str = "") -> str:
-    """Give the URL of a dataset's partitions on the page "Spark lineage" of this Airflow.
+    """Give the URL of a dataset's partitions on the page "Lineage" of this Airflow.
 
     :param ti: a task instance, which has the URL of its log
     :param states: the letters of the states to which the page limits the partitions

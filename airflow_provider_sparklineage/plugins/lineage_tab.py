@@ -1,4 +1,4 @@
-"""The plugin: the tab and the page "Spark lineage", their endpoints, and the macros.
+"""The plugin: the tab "Spark lineage", the page "Lineage", their endpoints, and the macros.
 
 Every Airflow process imports every plugin, and a worker does so before each task. So no module that
 costs time is imported here: the web application is made when its first request comes.
@@ -21,6 +21,18 @@ if TYPE_CHECKING:
     Message = MutableMapping[str, Any]
 
 PREFIX = "/sparklineage"
+
+
+def _icon(color: str) -> str:
+    """Draw the icon of the page, two tables that are made of a third, as a URL of an image.
+
+    The URL has the image in it, so that the navigation of each page of Airflow asks for no file.
+    """
+    tables = "M3 9h6v6H3zM15 3h6v6h-6zM15 15h6v6h-6zM9 12h3M12 6v12M12 6h3M12 18h3"
+    return (
+        "data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 24 24' "
+        f"fill='none' stroke='{color}' stroke-width='2'><path d='{tables}'/></svg>"
+    ).replace("#", "%23")
 
 
 class LazyApp:
@@ -77,12 +89,13 @@ class SparkLineagePlugin(AirflowPlugin):
             "url_route": "spark-lineage",
         },
         {
-            # Airflow keeps one component for each name, so both entries have the same module, which
-            # shows the tab or the page.
-            "name": "Spark lineage",
+            # A name of one short word, because the navigation is narrow.
+            "name": "Lineage",
             "bundle_url": f"{PREFIX[1:]}/page/tab.js",
             "destination": "nav",
             "url_route": "spark-lineage-history",
+            "icon": _icon("#3e5873"),
+            "icon_dark_mode": _icon("#a3afbe"),
         },
     ]
 

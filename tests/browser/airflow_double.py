@@ -18,7 +18,7 @@ globalThis.React = {
 };
 await import("/sparklineage/page/tab.js");
 const task = { dagId: "shop", runId: "of 6", taskId: "revenue", mapIndex: "{mapIndex}" };
-globalThis.AirflowPlugin(task);
+globalThis["Spark lineage"](task);
 </script>"""
 RUNNING = {
     "event": None,

@@ -1,4 +1,4 @@
-"""The page "Spark lineage": its files as they are shipped, with answers made up here."""
+"""The page "Lineage": its files as they are shipped, with answers made up here."""
 
 from __future__ import annotations
 
@@ -230,7 +230,7 @@ def show(new_page):
         page = new_page()
         page.route(re.compile(".*"), answers)
         page.goto(url)
-        expect(page.get_by_role("heading", name="Spark lineage")).to_be_visible()
+        expect(page.get_by_role("heading", name="Lineage", exact=True)).to_be_visible()
         return page
 
     return show_page

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import urllib.parse
 from pathlib import Path
 
@@ -61,9 +62,11 @@ def page_of(server, **place):
 def test_the_page_is_in_the_navigation_and_names_what_to_run(new_page, session, server, no_history):
     page = new_page(session(ADMIN))
     page.goto(server.url)
-    page.get_by_role("link", name="Spark lineage").click()
+    link = page.get_by_role("link", name="Lineage", exact=True)
+    expect(link.locator("img")).to_have_attribute("src", re.compile("^data:image/svg"))
+    link.click()
     root = page.locator("[data-sparklineage-page] main")
-    expect(root.get_by_role("heading", name="Spark lineage")).to_be_visible()
+    expect(root.get_by_role("heading", name="Lineage", exact=True)).to_be_visible()
     expect(root.get_by_role("status")).to_contain_text("There is no history at")
     expect(root.locator("pre")).to_have_text("airflow sparklineage history build")
 
@@ -72,7 +75,7 @@ def test_tab_and_page_do_not_take_each_other_s_place(new_page, session, server, 
     page = new_page(session(ADMIN))
     page.goto(server.tab("revenue"))
     expect(page.locator("[data-sparklineage] main h2")).to_be_visible()
-    page.get_by_role("link", name="Spark lineage").first.click()
+    page.get_by_role("link", name="Lineage", exact=True).click()
     expect(page.locator("[data-sparklineage-page] main h1")).to_be_visible()
 
 

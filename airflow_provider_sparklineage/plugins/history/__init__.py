@@ -1,4 +1,4 @@
-"""The answers that the page "Spark lineage" in Airflow's navigation draws.
+"""The answers that the page "Lineage" in Airflow's navigation draws.
 
 The endpoints of the page are in ``plugins/app.py``. They ask the history (``opened.py``), leave out
 runs and partitions that the user may not see (``permissions.py``), and answer with JSON

@@ -29,7 +29,7 @@ export function App({ api }: { api: Api }) {
   return (
     <>
       <header className="top">
-        <h1>Spark lineage</h1>
+        <h1>Lineage</h1>
         {place.name && (
           <a href={hrefOf({ q: place.q, sort: place.sort })} onClick={(event) => {
             if (event.ctrlKey || event.metaKey || event.shiftKey) return;

@@ -1,5 +1,5 @@
-// The tab "Spark lineage" on a task instance, and the page of that name in the navigation: Airflow
-// imports this module and renders what it puts into globalThis.AirflowPlugin, with its own React.
+// The tab "Spark lineage" on a task instance, and the page "Lineage" in the navigation: Airflow imports
+// this module and renders the components that it puts into globalThis, with its own React.
 //
 // It is small and needs no other file to show a skeleton, while the rest and the answer are asked for
 // at the same time: a server under load takes seconds for each.
@@ -15,15 +15,15 @@ interface Props {
   mapIndex?: string;
 }
 
-const airflow = globalThis as unknown as { React: typeof AirflowReact; AirflowPlugin: (props: Props) => unknown };
+const airflow = globalThis as unknown as { React: typeof AirflowReact } & Record<string, (props: Props) => unknown>;
 // Not the URL of an asset, for which the bundler would take it if it stood in the call.
 const HERE = import.meta.url;
 const API = new URL("../api/", HERE);
 
-// Airflow keeps one component for each name, and the page in the navigation has the name of the tab.
-airflow.AirflowPlugin = function SparkLineage(props: Props) {
-  return airflow.React.createElement(props.taskId ? SparkLineageTab : SparkLineagePage, props);
-};
+// Airflow renders the component that has the name of the entry. It imports a module for each entry, but
+// a browser runs a module once, so that both names are set.
+airflow["Spark lineage"] = SparkLineageTab;
+airflow["Lineage"] = SparkLineagePage;
 
 // The page of what many runs did: all of it is loaded when it is opened.
 function SparkLineagePage() {
