@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections import Counter
 from itertools import product
 from pathlib import Path
 from unittest.mock import Mock, patch
@@ -18,7 +19,12 @@ from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.exceptions import LimitError, TooManyError
 from airflow_provider_sparklineage.plugins.history import answers
 from airflow_provider_sparklineage.plugins.history import opened as asking
-from airflow_provider_sparklineage.plugins.history.catalog import Catalog, search_columns
+from airflow_provider_sparklineage.plugins.history.catalog import (
+    Catalog,
+    catalog_of,
+    search_columns,
+)
+from airflow_provider_sparklineage.plugins.history.health import gaps_of_all, health
 from airflow_provider_sparklineage.plugins.history.opened import OpenedHistory, partition_of
 from airflow_provider_sparklineage.plugins.history.permissions import Visibility
 from tests.conftest import GOLDEN
@@ -75,6 +81,52 @@ def test_who_may_see_no_dag_finds_nothing_that_a_dag_did(history, datasets):
     for dataset in datasets:
         shown = json.dumps(answers.partition_states(dataset, history, NOTHING))
         assert [job for job in runs if f'"{job}"' in shown] == []
+
+
+def whole_health(history, visibility):
+    """Ask for the health until all datasets are looked at."""
+    catalog = catalog_of(history)
+    for _ in range(20):
+        found = json.loads(json.dumps(health(catalog, history, visibility)))
+        if found["looked"]["done"] == found["looked"]["of"]:
+            return found
+    pytest.fail("the search for never written partitions does not end")
+
+
+def test_health_counts_what_the_views_of_the_datasets_show(history, datasets):
+    found = whole_health(history, ALL)
+    counted = {(d["namespace"], d["name"]): d["counts"] for d in found["datasets"]}
+    totals = Counter()
+    for dataset in datasets:
+        states = answers.partition_states(dataset, history, ALL)["partitions"]
+        shown = Counter(states["states"])
+        counts = counted.get((dataset.namespace, dataset.name), {})
+        totals.update(counts)
+        assert {one: counts.get(one, 0) for one in "mn"} == {one: shown[one] for one in "mn"}
+        assert counts.get("x", 0) <= shown["x"]
+        # A stale write of the whole is one version, and the view marks all partitions that it has.
+        is_whole = ("", "s") in zip(states["names"], states["states"], strict=True)
+        assert counts.get("s", 0) == shown["s"] or (is_whole and 0 < counts["s"] < shown["s"])
+    assert found["totals"] == dict(totals)
+    assert found["fine"] + len(found["datasets"]) == len(datasets)
+    assert totals["s"] + totals["n"] > 0
+
+
+def test_the_plan_of_all_makes_again_what_is_stale_and_writes_what_never_was(history):
+    found = whole_health(history, ALL)
+    gaps = gaps_of_all(history, catalog_of(history))
+    plan = answers.plan_of_all(history, gaps, ALL)
+    steps = plan["steps"] + plan["by_hand"]
+    reasons = [text for step in steps for text in step["reasons"]]
+    planned = {one.cell for one in gaps if one.is_planned and one.job}
+    assert {cell for cell in planned if not any(cell in text for text in reasons)} == set()
+    assert bool(steps) == bool(found["totals"].get("s") or planned)
+    assert not plan["steps"] or min(step["wave"] for step in plan["steps"]) == 0
+
+
+def test_who_may_see_no_dag_sees_no_trouble(history):
+    found = whole_health(history, NOTHING)
+    assert (found["datasets"], found["totals"], found["fine"]) == ([], {}, 0)
 
 
 def test_the_graph_of_a_column_begins_with_the_sources_and_uses_of_the_queries(history, datasets):

@@ -212,7 +212,11 @@ def _stale_of(history: OpenedHistory, catalog: Catalog) -> list[_Trouble] | None
 
     def list_stale() -> list[_Trouble]:
         found = history.stale_of_all()
-        return _TOO_MANY if found is None else [_stale_trouble(one, catalog) for one in found]
+        if found is None:
+            return _TOO_MANY
+        troubles = [_stale_trouble(one, catalog) for one in found]
+        # Several versions of a partition to which data was appended are one partition.
+        return [*{(one.dataset, one.cell): one for one in troubles}.values()]
 
     troubles: list[_Trouble] = cache_of(history).answer(_STALE, list_stale)
     return None if troubles is _TOO_MANY else troubles
