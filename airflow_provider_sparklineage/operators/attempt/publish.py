@@ -149,7 +149,8 @@ def description_of_run(event: Event, how: Adaptation) -> str:
 def log_overview(event: Event, ti: Any) -> None:
     """Log where Airflow shows the lineage of a try, and the data that the try read and wrote.
 
-    :param event: the event of the try, in the form for XCom and archive
+    :param event: the event of the try, adapted to the backend, because the one that is kept may be
+        many times larger
     :param ti: the task instance
     """
     lines = Descriptions(event).of_log()

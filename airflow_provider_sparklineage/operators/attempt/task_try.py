@@ -471,7 +471,7 @@ class Try:
             text = publish.description_of_run(events.adapted, self.adaptation)
             self.ended = replace(self.ended, description=text)
             if not deadline.is_killed:
-                publish.log_overview(events.kept, ti)
+                publish.log_overview(events.adapted, ti)
         with suppress(Exception, AirflowTaskTimeout):
             from airflow_provider_sparklineage.operators.attempt import publish
 
