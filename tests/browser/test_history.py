@@ -175,13 +175,41 @@ CHANGES = {
 }
 
 
+COLUMNS = {"columns": [], "more": 0}
+
+
+def column(name, of, short=None):
+    return {"namespace": "file", "name": f"/lake/{of}", "short": short or of, "column": name}
+
+
+def edge(side, source, target, **how):
+    kind = {"type": "DIRECT", "subtype": "AGGREGATION", "masking": False, "description": "sum(x)"}
+    return {"run": "orders-1", "side": side, "source": source, "target": target, **kind, **how}
+
+
+COLUMN_GRAPH = {
+    "short": "orders",
+    "edges": [
+        edge("upstream", column("price", "raw"), column("amount", "orders")),
+        edge("upstream", column("day", "raw"), column(None, "orders"), type="INDIRECT"),
+        edge("downstream", column("amount", "orders"), column("total", "weekly")),
+    ],
+    "runs": {"orders-1": run(1)},
+    "parts": [{**LAKE, "run": "orders-1", "partitions": 2, "partition": "dt=1900-01-06"}],
+    "columns": ["amount", "customer"],
+    "further": [{"side": "downstream", **column("total", "weekly")}],
+    "hidden": 1,
+    "is_cut": False,
+}
+
+
 class Answers:
     """What the API server answers, and what it was asked."""
 
     def __init__(self, **changed):
         given = {"datasets": DATASETS, "partitions": partitions(10), "graph": GRAPH, "plan": PLANS}
         given |= {"changes": CHANGES, "state": STATE, "health": HEALTH, "health/plan": OF_ALL}
-        given |= {"quick health": QUICK_HEALTH}
+        given |= {"quick health": QUICK_HEALTH, "columns": COLUMNS, "columns/graph": COLUMN_GRAPH}
         self.of = {**given, **changed}
         self.of.setdefault("quick", self.of["partitions"])
         self.asked = []
@@ -514,6 +542,56 @@ def test_nothing_is_asked_of_another_server(show):
     choose(page)
     expect(page.locator(".react-flow__node").first).to_be_visible()
     assert [url for url in answers.asked if not url.startswith(f"{ORIGIN}/")] == []
+
+
+# --- columns --------------------------------------------------------------------------------------
+
+
+def test_columns_have_lines_and_conditions_only_if_they_are_wanted(show):
+    page = show(Answers(), f"{PLACE}&view=Columns&column=amount")
+    boxes = page.locator(".react-flow__node")
+    expect(boxes).to_have_count(3)
+    expect(page.locator(".react-flow__edge")).to_have_count(2)
+    expect(boxes.filter(has_text="orders2 partitions")).to_contain_text("by orders")
+    made = page.get_by_role("region", name="Made of", exact=True)
+    expect(made.get_by_role("row")).to_have_count(2)
+    expect(made).to_contain_text("aggregation sum(x)")
+    expect(page.locator("main")).to_contain_text("1 run of DAGs that you may not see")
+    page.get_by_role("checkbox", name="Conditions (1)").check()
+    expect(page.locator(".react-flow__edge")).to_have_count(3)
+    expect(page.get_by_role("region", name="Conditions")).to_contain_text("orders.*")
+    assert "conditions=1" in page.url
+
+
+def test_a_column_of_a_box_becomes_the_one_that_is_asked_for(show):
+    answers = Answers()
+    page = show(answers, f"{PLACE}&view=Columns&column=amount")
+    page.locator(".react-flow__node").get_by_role("button", name="price", exact=True).click()
+    expect(page.get_by_role("heading", level=2)).to_contain_text("price")
+    assert "name=%2Flake%2Fraw&" in page.url
+    assert any("columns/graph" in url and "column=price" in url for url in answers.asked)
+    page.go_back()
+    expect(page.get_by_role("heading", level=2)).to_contain_text("amount")
+
+
+def test_without_a_column_its_columns_are_listed(show):
+    page = show(Answers(), f"{PLACE}&view=Columns")
+    columns = page.get_by_role("listbox", name="Columns").get_by_role("option")
+    expect(columns).to_have_text(["amount", "customer"])
+    columns.last.click()
+    assert "column=customer" in page.url
+
+
+def test_names_of_columns_are_text_whatever_they_are(show):
+    name = "<img src=x onerror=alert(1)>"
+    odd = [
+        edge("upstream", column(name, "raw", name), column("amount", "orders"), description=name)
+    ]
+    columns = {"columns": [column(name, "raw", name)], "more": 0}
+    page = show(Answers(columns=columns, **{"columns/graph": {**COLUMN_GRAPH, "edges": odd}}))
+    page.get_by_role("searchbox").first.fill("img")
+    page.get_by_role("listbox", name="Found columns").get_by_role("option").click()
+    expect(page.get_by_role("region", name="Made of", exact=True)).to_contain_text(f"{name}.{name}")
 
 
 # --- keys, themes, rules --------------------------------------------------------------------------
