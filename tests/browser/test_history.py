@@ -16,7 +16,8 @@ from tests.browser.test_accessibility import RULES, THEMES, listed
 ORIGIN = "http://airflow.example"
 ROUTE = f"{ORIGIN}/plugin/spark-lineage-history"
 HTML = """<!doctype html><html lang="en" class="{theme}"><head><title>Airflow</title>
-<base href="/"></head><body style="margin: 0"><div id="host"></div><script type="module">
+<base href="/"></head><body style="margin: 0">
+<div id="host" style="height: 100vh; overflow: auto"></div><script type="module">
 import {{ open }} from "/sparklineage/history/page.js";
 const api = new URL("/sparklineage/api/history/", location.href);
 open(document.getElementById("host"), api);
@@ -445,7 +446,7 @@ def test_the_same_is_a_table_with_links_to_task_instances(show):
     page.get_by_role("button", name="Table").click()
     table = page.get_by_role("table", name="Lineage, step by step")
     expect(table.get_by_role("row")).to_have_count(10)
-    link = table.get_by_role("link", name="shop.weekly")
+    link = table.get_by_role("link", name="weekly · shop")
     address = f"{ORIGIN}/dags/shop/runs/run%201/tasks/weekly/plugin/spark-lineage"
     expect(link).to_have_attribute("href", address)
 
@@ -480,7 +481,7 @@ def test_what_changed_from_run_to_run_is_asked_for_when_it_is_wanted(show):
     page.get_by_text("What changed from run to run").click()
     section = page.locator("details.changes")
     expect(section.get_by_role("row")).to_have_count(51)
-    expect(section).to_contain_text("shop.orders 2024-05-06")
+    expect(section).to_contain_text("orders · shop 2024-05-06")
     expect(section).to_contain_text("file:///lake/rates0 is no longer read.")
     expect(section).to_contain_text("Written, too, by 1 task of DAGs that you may not see.")
     section.get_by_role("button", name="Show all 60 changes").click()
@@ -573,6 +574,163 @@ def test_each_view_keeps_to_all_rules(show, theme, view):
     found = Axe().run(page, options={"runOnly": RULES}).response
     assert found["passes"]
     assert listed(found["violations"]) == []
+
+
+# --- the size of the window ------------------------------------------------------------------------
+
+
+NARROW, WIDE = {"width": 900, "height": 700}, {"width": 1600, "height": 1000}
+SIZES = [pytest.param(NARROW, id="900"), pytest.param(WIDE, id="1600")]
+IN_PAGE = "document.getElementById('host').shadowRoot"
+# Everything that scrolls sideways, apart from what has a scroll bar of its own for that.
+SIDEWAYS = f"""[document.documentElement, document.body, document.getElementById('host'),
+    ...{IN_PAGE}.querySelectorAll('main, main *')]
+    .filter(one => getComputedStyle(one).overflowX !== 'hidden' || one.scrollWidth === 0)
+    .filter(one => one.scrollWidth > one.clientWidth && getComputedStyle(one).display !== 'inline')
+    .filter(one => !one.closest('.calendar, .picture, .wave, svg'))
+    .map(one => one.className || one.tagName)"""
+LONG = "example_report_flight_delays"
+
+
+def long_named():
+    """Give a graph whose tasks and DAG have names that are longer than the room for them."""
+    made = run(1, "aggregate_daily_delays_per_carrier_and_airport", dag_id=f"{LONG}_{LONG}")
+    far = [
+        hop(n, f"delays_{n}_of_each_carrier_{LONG}_by_airport", "dt=1900-01-06", run(n, f"t{n}"))
+        for n in range(1, 6)
+    ]
+    for before, one in zip([made, *[hop["run"] for hop in far]], far, strict=False):
+        one["via"] = [before["run_id"], one["run"]["run_id"]]
+    up = {**GRAPH["upstream"], "hops": [hop(0, "orders", "dt=1900-01-06", made)]}
+    return {**GRAPH, "upstream": up, "downstream": {**GRAPH["downstream"], "hops": far}}
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_nothing_but_the_calendar_ever_scrolls_sideways(show, size):
+    page = show(Answers(graph=long_named(), partitions=partitions(400)))
+    page.set_viewport_size(size)
+    expect(page.get_by_role("heading", name="2 datasets need you")).to_be_visible()
+    assert page.evaluate(SIDEWAYS) == []
+    found(page).click()
+    expect(page.get_by_role("grid")).to_be_visible()
+    assert page.evaluate(SIDEWAYS) == []
+    page.get_by_role("option", name="dt=1901-02-04").click()
+    for view in ("Table", "Run again", "Graph"):
+        page.get_by_role("button", name=view).click()
+        page.wait_for_timeout(200)  # until it is laid out
+        assert (view, page.evaluate(SIDEWAYS)) == (view, [])
+
+
+def bottom(locator):
+    box = locator.bounding_box()
+    return box["y"] + box["height"]
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_lists_have_the_height_that_there_is_and_the_page_has_no_scroll_bar(show, size):
+    many = [{**DATASETS["datasets"][0], "name": f"/lake/orders{n}"} for n in range(100)]
+    troubled = [{**HEALTH["datasets"][0], "name": f"/lake/orders{n}"} for n in range(100)]
+    page = show(
+        Answers(
+            partitions=partitions(2000),
+            datasets={**DATASETS, "datasets": many},
+            health={**HEALTH, "datasets": troubled},
+        )
+    )
+    page.set_viewport_size(size)
+    height = size["height"]
+    datasets = page.get_by_role("listbox", name="Datasets", exact=True)
+    for listed in (datasets, page.get_by_role("listbox", name="Datasets that need you")):
+        assert height - 40 <= bottom(listed) <= height
+    found(page).first.click()
+    partitioned = page.get_by_role("listbox", name="Partitions", exact=True)
+    expect(partitioned).to_be_visible()
+    assert height - 90 <= bottom(partitioned) <= height  # below it: what is not judged, changes
+    assert height - 40 <= bottom(datasets) <= height
+    for one in ("document.documentElement", "document.getElementById('host')",
+                f"{IN_PAGE}.querySelector('.dataset')"):  # fmt: skip
+        assert page.evaluate(f"{one}.scrollHeight <= {one}.clientHeight"), one
+
+
+def test_a_box_that_is_chosen_stays_in_the_picture_when_its_details_open(show):
+    page = show(Answers(graph=long_named()), PLACE)
+    page.set_viewport_size(NARROW)
+    choose(page)
+    boxes = page.locator(".react-flow__node")
+    expect(boxes).to_have_count(12)
+    page.wait_for_timeout(300)
+    rightmost = max(boxes.all(), key=lambda box: box.bounding_box()["x"])
+    for _ in range(4):  # so that the others are far away
+        page.get_by_role("button", name="Zoom In").click()
+    page.wait_for_timeout(500)
+    rightmost.focus()
+    page.wait_for_timeout(500)
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("region", name="Chosen")).to_be_visible()
+    page.wait_for_timeout(500)
+    assert is_inside(rightmost, page.locator(".picture"))
+
+
+def is_inside(inner, outer):
+    one, other = inner.bounding_box(), outer.bounding_box()
+    return all(
+        other[side] <= one[side] and one[side] + one[size] <= other[side] + other[size]
+        for side, size in (("x", "width"), ("y", "height"))
+    )
+
+
+def test_a_box_that_is_in_the_picture_already_does_not_move_when_it_is_chosen(show):
+    page = show(Answers(), PLACE)
+    choose(page)
+    raw = page.locator(".react-flow__node", has_text="raw6 partitions")
+    expect(raw).to_be_visible()
+    page.wait_for_timeout(300)
+    before = raw.bounding_box()
+    raw.click()
+    expect(page.get_by_role("region", name="Chosen")).to_be_visible()
+    page.wait_for_timeout(500)
+    assert raw.bounding_box() == before
+
+
+# The texts that are cut at their end: each begins with a task, or is the DAG after it.
+CUT = f"""[...{IN_PAGE}.querySelectorAll('.hop .run .task, .hop .run .dag')]
+    .filter(one => one.scrollWidth > one.clientWidth + 1).map(one => one.textContent)"""
+
+
+def test_a_task_comes_before_its_dag_which_is_shortened_first(show):
+    graph = long_named()
+    graph["upstream"]["hops"][0]["run"] = run(1, "daily_delays", dag_id=f"{LONG}_{LONG}")
+    page = show(Answers(graph=graph), PLACE)
+    page.set_viewport_size(NARROW)
+    choose(page)
+    task = page.locator(".react-flow__node", has_text="daily_delays")
+    expect(task).to_have_text(f"daily_delays{LONG}_{LONG} · 1 run")
+    page.get_by_role("button", name="Table").click()
+    link = page.get_by_role("link", name="daily_delays")
+    expect(link).to_have_text(f"daily_delays · {LONG}_{LONG}")
+    assert page.evaluate(CUT) == [f" · {LONG}_{LONG}"]
+
+
+# The letters on both sides of each end of a line of a name.
+BREAKS = f"""[...{IN_PAGE}.querySelectorAll('.react-flow__node .name bdi')].flatMap(name => {{
+    const letters = [...name.childNodes].filter(node => node.nodeType === 3)
+        .flatMap(node => [...node.data].map((letter, n) => {{
+            const range = document.createRange();
+            range.setStart(node, n); range.setEnd(node, n + 1);
+            return [letter, range.getBoundingClientRect().top];
+        }}));
+    return letters.slice(1).flatMap(([letter, top], n) =>
+        top > letters[n][1] + 2 ? [letters[n][0] + letter] : []);
+}})"""
+
+
+def test_a_name_breaks_between_its_words(show):
+    page = show(Answers(graph=long_named()), PLACE)
+    choose(page)
+    expect(page.locator(".react-flow__node")).to_have_count(12)
+    breaks = page.evaluate(BREAKS)
+    assert breaks
+    assert [one for one in breaks if not re.match(r"[-_./=]\w", one)] == []
 
 
 # --- what is large, and what takes long ----------------------------------------------------------

@@ -54,7 +54,7 @@ export function CalendarGrid({ calendar, states, filter, chosen, partition, choo
     event.preventDefault();
   };
   const columns = Array.from({ length: columnsOf(unit) }, (_, n) => n);
-  const grid = { gridTemplateColumns: `84px repeat(${columns.length}, 18px)` };
+  const grid = { gridTemplateColumns: `${unit === "day" ? 54 : 78}px repeat(${columns.length}, minmax(16px, 18px))` };
   return (
     <div className="calendar">
       <div ref={host} role="grid" aria-label={`Partitions by ${unit}`} aria-rowcount={top - bottom + 2}

@@ -8,6 +8,7 @@ import { calendarOf, labelOf } from "./calendar";
 import { CalendarGrid } from "./CalendarGrid";
 import { ChangesView } from "./ChangesView";
 import { List } from "./shared/List";
+import { Parted } from "./shared/Name";
 import { counted, lastOf, shown, timeOfSeconds } from "./shared/names";
 import { PartitionView } from "./PartitionView";
 import type { Address, Go } from "./place";
@@ -62,8 +63,8 @@ export function DatasetView({ api, place, go, version }: Props) {
   return (
     <article className="dataset">
       <h2>
-        <bdi>{value.short ? shown(value.short) : lastOf(place.name)}</bdi>
-        <bdi className="facts">{shown(`${place.namespace} ${place.name}`)}</bdi>
+        <Parted text={value.short || lastOf(place.name)} />
+        <Parted className="facts" text={`${place.namespace} ${place.name}`} />
       </h2>
       {!isWhole && (
         <>
@@ -101,7 +102,7 @@ export function DatasetView({ api, place, go, version }: Props) {
                     return (
                       <>
                         <Mark letter={state.letter} />
-                        <bdi className="name">{shown(names[index] ?? "") || "all of it"}</bdi>
+                        <Parted className="name" text={names[index] || "all of it"} />
                         <span className="facts">{state.name} {timeOfSeconds(value.partitions.written[index] ?? null)}</span>
                       </>
                     );

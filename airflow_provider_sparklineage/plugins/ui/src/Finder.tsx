@@ -3,6 +3,7 @@
 import type { Counts, Dataset, Datasets } from "./api";
 import type { Answer } from "./shared/asked";
 import { List } from "./shared/List";
+import { Parted } from "./shared/Name";
 import { counted, nameOf, shown, timeOf } from "./shared/names";
 import { Mark, STATES } from "./states";
 
@@ -39,7 +40,7 @@ export function Finder({ text, setText, sort, setSort, found, chosen, choose }: 
             const d = datasets[n];
             return d && (
               <>
-                <bdi className="name" title={shown(`${d.namespace} ${d.name}`)}>{nameOf(d)}</bdi>
+                <span className="name" title={shown(`${d.namespace} ${d.name}`)}><Parted text={nameOf(d)} /></span>
                 <span className="facts">
                   <Troubles counts={d.troubles} />
                   {[d.partitions ? counted(d.partitions, "partition") : "", d.last_written ? timeOf(d.last_written) : "read only"]

@@ -1,12 +1,15 @@
 // The graph of a partition, and what is in the box that is chosen.
 
-import { Background, Controls, Handle, type Edge, type Node, type NodeProps, Position, ReactFlow } from "@xyflow/react";
-import { useMemo, useState } from "react";
+import {
+  Background, Controls, Handle, type Edge, type Node, type NodeProps, Position, ReactFlow, useReactFlow, useStore,
+} from "@xyflow/react";
+import { useEffect, useMemo, useState } from "react";
 
 import type { Graph, Place } from "./api";
-import { drawnOf, type Box, type Job, type Part, placesOf, SIZE } from "./graph";
+import { drawnOf, type Box, type Job, type Part, placesOf, sizeOf, titleOf } from "./graph";
 import { howOf } from "./HopTable";
 import { List } from "./shared/List";
+import { Parted } from "./shared/Name";
 import { counted, nameOf, shown } from "./shared/names";
 import { RunLink } from "./RunLink";
 
@@ -32,11 +35,41 @@ export function GraphView({ graph, place, go }: { graph: Graph; place: Place; go
           aria-label="What it was made from, and what was made of it">
           <Background />
           <Controls showInteractive={false} position="top-right" orientation="horizontal" />
+          <InView id={chosen} />
         </ReactFlow>
       </div>
       {box ? <Details box={box} go={go} /> : <p className="facts">Choose a box to see its partitions, columns and runs.</p>}
     </div>
   );
+}
+
+const MARGIN_IN_VIEW = 8; // pixels around a box
+
+// Brings the chosen box back into the picture, which is narrower next to the box's details. The picture
+// stays as it is if the box is in it.
+function InView({ id }: { id: string | null }) {
+  const width = useStore((state) => state.width);
+  const height = useStore((state) => state.height);
+  const { getNode, getViewport, setViewport } = useReactFlow();
+  useEffect(() => {
+    const node = id === null ? undefined : getNode(id);
+    if (!node) return;
+    const { x, y, zoom } = getViewport();
+    const by = {
+      x: outside(node.position.x * zoom + x, (node.width ?? 0) * zoom, width),
+      y: outside(node.position.y * zoom + y, (node.height ?? 0) * zoom, height),
+    };
+    const isStill = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
+    if (by.x || by.y) void setViewport({ x: x - by.x, y: y - by.y, zoom }, { duration: isStill ? 0 : 200 });
+  }, [id, width, height]);
+  return null;
+}
+
+// How far a box begins before a picture of this size, or ends behind it.
+function outside(at: number, size: number, room: number): number {
+  const behind = at + size + MARGIN_IN_VIEW - room;
+  const before = at - MARGIN_IN_VIEW;
+  return before < 0 || behind < 0 ? Math.min(before, 0) : Math.min(behind, before);
 }
 
 interface Layout {
@@ -51,8 +84,8 @@ const [LOWEST, HIGHEST, MARGIN] = [240, 460, 90];
 function laidOut(drawn: ReturnType<typeof drawnOf>): Layout {
   const places = placesOf(drawn);
   const nodes = [...drawn.boxes.values()].map((box): Drawn => ({
-    id: box.id, type: box.kind, data: { box }, position: places.get(box.id) ?? { x: 0, y: 0 }, ...SIZE[box.kind],
-    ariaLabel: box.kind === "job" ? `Task ${shown(box.title)}` : `Dataset ${nameOf(box)}, ${partsOf(box)}`,
+    id: box.id, type: box.kind, data: { box }, position: places.get(box.id) ?? { x: 0, y: 0 }, ...sizeOf(box),
+    ariaLabel: box.kind === "job" ? `Task ${titleOf(box)}${dagOf(box) && ` of ${dagOf(box)}`}` : `Dataset ${nameOf(box)}, ${partsOf(box)}`,
   }));
   const edges = [...drawn.lines.values()].map((line): Edge => ({ ...line, focusable: false }));
   const bottom = Math.max(0, ...nodes.map((node) => node.position.y + (node.height ?? 0)));
@@ -75,7 +108,7 @@ function PartBox({ data }: NodeProps<Drawn>) {
   return (
     <div className={box.isChosen ? "box part chosen" : "box part"}>
       <Handle type="target" position={Position.Left} isConnectable={false} />
-      <bdi className="name" title={shown(`${box.namespace} ${box.name}`)}>{nameOf(box)}</bdi>
+      <span className="name" title={shown(`${box.namespace} ${box.name}`)}><Parted text={titleOf(box)} /></span>
       <bdi className="value">{partsOf(box)}</bdi>
       <span className="facts">
         {isHidden ? "by a run that you may not see" : columns.length > 3 ? counted(columns.length, "column") : columns.map(shown).join(", ")}
@@ -90,8 +123,11 @@ function JobBox({ data }: NodeProps<Drawn>) {
   return (
     <div className="box job">
       <Handle type="target" position={Position.Left} isConnectable={false} />
-      <bdi className="name">{taskOf(box)}</bdi>
-      <span className="facts">{counted(box.runs.size, "run")}{dagOf(box)}</span>
+      <span className="name"><Parted text={titleOf(box)} /></span>
+      <span className="facts of">
+        {dagOf(box) && <bdi className="dag" title={dagOf(box)}>{dagOf(box)}</bdi>}
+        <span>{dagOf(box) && " · "}{counted(box.runs.size, "run")}</span>
+      </span>
       <Handle type="source" position={Position.Right} isConnectable={false} />
     </div>
   );
@@ -99,13 +135,7 @@ function JobBox({ data }: NodeProps<Drawn>) {
 
 const anyRun = (box: Job) => box.runs.values().next().value;
 
-// A task by its own name, which is what differs in a DAG; other jobs by all of theirs.
-const taskOf = (box: Job): string => shown((anyRun(box)?.dag_id && anyRun(box)?.task_id) || box.title);
-
-function dagOf(box: Job): string {
-  const dag = anyRun(box)?.task_id && anyRun(box)?.dag_id;
-  return dag ? ` of ${shown(dag)}` : "";
-}
+const dagOf = (box: Job): string => shown((anyRun(box)?.task_id && anyRun(box)?.dag_id) || "");
 
 const TYPES = { part: PartBox, job: JobBox };
 
@@ -114,7 +144,7 @@ function Details({ box, go }: { box: Box; go: (change: Partial<Place>) => void }
     const runs = [...box.runs.values()];
     return (
       <section className="details" aria-label="Chosen">
-        <h4><bdi>{shown(box.title)}</bdi></h4>
+        <h4><Parted text={titleOf(box)} />{dagOf(box) && <span className="facts"> · <Parted text={dagOf(box)} /></span>}</h4>
         <ul>{runs.slice(0, 50).map((run) => <li key={run.run_id}><RunLink run={run} /></li>)}</ul>
         {runs.length > 50 && <p className="facts">and {runs.length - 50} more: see the table</p>}
       </section>
@@ -124,7 +154,7 @@ function Details({ box, go }: { box: Box; go: (change: Partial<Place>) => void }
   const edges = box.hops.filter(({ column }) => column);
   return (
     <section className="details" aria-label="Chosen">
-      <h4><bdi>{shown(`${box.namespace} ${box.name}`)}</bdi></h4>
+      <h4><Parted text={`${box.namespace} ${box.name}`} /></h4>
       {names.length > 0 && (
         <List label="Partitions of the chosen box" count={names.length} chosen={-1} height={28} className="short"
           choose={(n) => go({ namespace: box.namespace, name: box.name, partition: names[n] ?? "", column: "" })}
