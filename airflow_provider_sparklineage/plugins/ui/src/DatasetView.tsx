@@ -102,7 +102,7 @@ export function DatasetView({ api, place, go, version }: Props) {
                     return (
                       <>
                         <Mark letter={state.letter} />
-                        <Parted className="name" text={names[index] || "all of it"} />
+                        <bdi className="name" title={shown(names[index] ?? "")}>{shown(names[index] ?? "") || "all of it"}</bdi>
                         <span className="facts">{state.name} {timeOfSeconds(value.partitions.written[index] ?? null)}</span>
                       </>
                     );

@@ -15,6 +15,11 @@ import { RunLink } from "./RunLink";
 
 // More boxes than these are no picture any more.
 const MOST = 300;
+// Of more elements than these, those in view are drawn, at a size at which few are: all views together
+// have a thousand.
+const [ELEMENTS, OF_BOX, OF_LINE] = [400, 9, 3];
+// Below the first size names cannot be read; the second is that of a part of a picture.
+const [READABLE, OF_PART] = [0.6, 0.8];
 
 type Drawn = Node<{ box: Box }>;
 
@@ -24,6 +29,7 @@ export function GraphView({ graph, place, go }: { graph: Graph; place: Place; go
   const isMany = drawn.boxes.size > MOST;
   const { nodes, edges, height } = useMemo(() => (isMany ? NOTHING : laidOut(drawn)), [drawn]);
   if (isMany) return <p className="sentence">{counted(drawn.boxes.size, "box")}es are too many to draw; choose fewer steps, or the table.</p>;
+  const isLarge = drawn.boxes.size * OF_BOX + drawn.lines.size * OF_LINE > ELEMENTS;
   const box = chosen === null ? undefined : drawn.boxes.get(chosen);
   return (
     <div className="graph">
@@ -31,10 +37,12 @@ export function GraphView({ graph, place, go }: { graph: Graph; place: Place; go
         <ReactFlow nodes={nodes.map((node) => ({ ...node, selected: node.id === chosen }))} edges={edges} nodeTypes={TYPES}
           onNodeClick={(_, node) => setChosen(node.id)}
           onNodesChange={(changes) => changes.forEach((one) => one.type === "select" && one.selected && setChosen(one.id))}
-          nodesDraggable={false} nodesConnectable={false} edgesFocusable={false} fitView fitViewOptions={{ maxZoom: 1, padding: 0.04 }} minZoom={0.1}
+          nodesDraggable={false} nodesConnectable={false} edgesFocusable={false} defaultEdgeOptions={PLAIN} minZoom={isLarge ? OF_PART : 0.1} fitViewOptions={FIT}
+          onlyRenderVisibleElements={isLarge}
           aria-label="What it was made from, and what was made of it">
           <Background />
           <Controls showInteractive={false} position="top-right" orientation="horizontal" />
+          <Begin nodes={nodes} />
           <InView id={chosen} />
         </ReactFlow>
       </div>
@@ -42,6 +50,30 @@ export function GraphView({ graph, place, go }: { graph: Graph; place: Place; go
     </div>
   );
 }
+
+const FIT = { maxZoom: 1, padding: 0.04 };
+
+// Shows all boxes at first, or what is around the box of the question if all would be too small to read.
+function Begin({ nodes }: { nodes: Drawn[] }) {
+  const width = useStore((state) => state.width);
+  const height = useStore((state) => state.height);
+  const { fitView, setCenter } = useReactFlow();
+  useEffect(() => {
+    if (!width || !height) return;
+    const [right, bottom] = [endOf(nodes, "x", "width"), endOf(nodes, "y", "height")];
+    const asked = nodes.find(({ data: { box } }) => box.kind === "part" && box.isChosen);
+    if (!asked || Math.min(width / right, height / bottom) >= READABLE) {
+      void fitView(FIT);
+      return;
+    }
+    const { position: { x, y }, width: wide = 0, height: high = 0 } = asked;
+    void setCenter(x + wide / 2, y + high / 2, { zoom: OF_PART });
+  }, [width > 0 && height > 0, nodes]);
+  return null;
+}
+
+const endOf = (nodes: Drawn[], at: "x" | "y", size: "width" | "height"): number =>
+  Math.max(1, ...nodes.map((node) => node.position[at] + (node[size] ?? 0)));
 
 const MARGIN_IN_VIEW = 8; // pixels around a box
 
@@ -88,8 +120,7 @@ function laidOut(drawn: ReturnType<typeof drawnOf>): Layout {
     ariaLabel: box.kind === "job" ? `Task ${titleOf(box)}${dagOf(box) && ` of ${dagOf(box)}`}` : `Dataset ${nameOf(box)}, ${partsOf(box)}`,
   }));
   const edges = [...drawn.lines.values()].map((line): Edge => ({ ...line, focusable: false }));
-  const bottom = Math.max(0, ...nodes.map((node) => node.position.y + (node.height ?? 0)));
-  return { nodes, edges, height: Math.min(Math.max(bottom + MARGIN, LOWEST), HIGHEST) };
+  return { nodes, edges, height: Math.min(Math.max(endOf(nodes, "y", "height") + MARGIN, LOWEST), HIGHEST) };
 }
 
 const partitionsOf = (box: Part): string[] => [...new Set(box.hops.map(({ partition }) => partition))];
@@ -108,7 +139,7 @@ function PartBox({ data }: NodeProps<Drawn>) {
   return (
     <div className={box.isChosen ? "box part chosen" : "box part"}>
       <Handle type="target" position={Position.Left} isConnectable={false} />
-      <span className="name" title={shown(`${box.namespace} ${box.name}`)}><Parted text={titleOf(box)} /></span>
+      <Parted className="name" title={shown(`${box.namespace} ${box.name}`)} text={titleOf(box)} />
       <bdi className="value">{partsOf(box)}</bdi>
       <span className="facts">
         {isHidden ? "by a run that you may not see" : columns.length > 3 ? counted(columns.length, "column") : columns.map(shown).join(", ")}
@@ -123,7 +154,7 @@ function JobBox({ data }: NodeProps<Drawn>) {
   return (
     <div className="box job">
       <Handle type="target" position={Position.Left} isConnectable={false} />
-      <span className="name"><Parted text={titleOf(box)} /></span>
+      <Parted className="name" text={titleOf(box)} />
       <span className="facts of">
         {dagOf(box) && <bdi className="dag" title={dagOf(box)}>{dagOf(box)}</bdi>}
         <span>{dagOf(box) && " · "}{counted(box.runs.size, "run")}</span>
@@ -136,6 +167,8 @@ function JobBox({ data }: NodeProps<Drawn>) {
 const anyRun = (box: Job) => box.runs.values().next().value;
 
 const dagOf = (box: Job): string => shown((anyRun(box)?.task_id && anyRun(box)?.dag_id) || "");
+
+const PLAIN = { interactionWidth: 0 }; // a line cannot be chosen
 
 const TYPES = { part: PartBox, job: JobBox };
 

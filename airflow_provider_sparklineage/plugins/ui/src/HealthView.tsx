@@ -76,7 +76,7 @@ export function HealthView({ api, place, go, version, onJudged }: Props) {
 function Entry({ namespace, name, short, counts, newest }: Troubled) {
   return (
     <>
-      <span className="name" title={shown(`${namespace} ${name}`)}><Parted text={nameOf({ short, name })} /></span>
+      <Parted className="name" title={shown(`${namespace} ${name}`)} text={nameOf({ short, name })} />
       <span className="facts"><Troubles counts={counts} isNamed />{newest && <> since {timeOf(newest)}</>}</span>
     </>
   );

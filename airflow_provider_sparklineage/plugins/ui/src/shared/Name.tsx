@@ -10,9 +10,9 @@ export function Name({ text, className }: { text: string; className?: string }) 
 }
 
 // A name that breaks between its parts, where a line is too short for it.
-export function Parted({ text, className }: { text: string; className?: string }) {
+export function Parted({ text, className, title }: { text: string; className?: string; title?: string }) {
   return (
-    <bdi className={className} title={className && shown(text)}>
+    <bdi className={className} title={title ?? (className && shown(text))}>
       {partsOf(shown(text)).map((part, n) => <Fragment key={n}>{n > 0 && <wbr />}{part}</Fragment>)}
     </bdi>
   );
