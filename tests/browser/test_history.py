@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from datetime import UTC, datetime, timedelta
+from urllib.parse import parse_qs
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -362,6 +363,122 @@ def test_where_nothing_needs_a_person_the_page_says_so(show):
     expect(page.get_by_role("button", name="What to run again")).to_have_count(0)
 
 
+# --- a range of time ------------------------------------------------------------------------------
+
+
+OF_RANGE = {"refresh": {**NO_PLAN, "steps": [step(1, "orders", 0)]}}
+
+
+def ends(page):
+    return [page.get_by_role("slider", name=name) for name in ("From", "To")]
+
+
+def texts_of(page):
+    return [one.get_attribute("aria-valuetext") for one in ends(page)]
+
+
+def test_a_range_of_the_bar_limits_the_list_the_calendar_and_a_plan(show):
+    answers = Answers(partitions=partitions(1000))
+    page = show(answers, PLACE)
+    assert texts_of(page) == ["1900-01-01", "1902-09-27"]
+    track = page.locator(".track").bounding_box()
+    y = track["y"] + 10
+    page.mouse.move(track["x"] + 0.25 * track["width"], y)
+    page.mouse.down()
+    page.mouse.move(track["x"] + 0.5 * track["width"], y, steps=3)
+    page.mouse.up()
+    listed = page.locator(".names [role=status]")
+    expect(listed).to_have_text(re.compile("25[01] partitions"))
+    first, last = texts_of(page)
+    assert (first[:7], last[:7]) == ("1900-09", "1901-05")
+    expect(page.get_by_role("row")).to_have_count(1 + 9)  # its head, and nine months
+    assert re.search(r"from=-\d+&to=-\d+", page.url)
+
+    page.get_by_role("button", name="stale 100").click()
+    expect(listed).to_have_text("25 partitions")
+    page.reload()
+    expect(listed).to_have_text("25 partitions")
+    assert texts_of(page) == [first, last]
+
+    answers.of["plan"] = OF_RANGE
+    page.get_by_role("button", name="What to run again").click()
+    expect(page.get_by_role("button", name="Clear 1 task instance")).to_be_visible()
+    [asked] = [url for url in answers.asked if "/plan?" in url]
+    assert asked.count("first=") == asked.count("last=") == 1  # one span of the sorted names
+    page.get_by_role("button", name="All time").click()
+    expect(listed).to_have_text("100 partitions")
+
+
+def test_a_click_on_the_bar_changes_nothing_and_an_end_can_be_dragged(show):
+    page = show(Answers(partitions=partitions(1000)), PLACE)
+    track = page.locator(".track").bounding_box()
+    page.mouse.click(track["x"] + 0.3 * track["width"], track["y"] + 10)
+    assert texts_of(page) == ["1900-01-01", "1902-09-27"]
+    _, to = ends(page)
+    at = to.bounding_box()
+    page.mouse.move(at["x"] + 12, at["y"] + 10)
+    page.mouse.down()
+    page.mouse.move(track["x"] + 0.3 * track["width"], at["y"] + 10, steps=3)
+    page.mouse.up()
+    expect(page.locator(".names [role=status]")).to_have_text(re.compile("30[0-2] partitions"))
+
+
+def test_a_range_is_chosen_by_keys(show):
+    page = show(Answers(partitions=partitions(1200)), PLACE)
+    start, end = ends(page)
+    reach(page, start)
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("PageUp")
+    expect(start).to_have_attribute("aria-valuetext", "1900-04-12")
+    reach(page, end)
+    page.keyboard.press("Home")
+    expect(end).to_have_attribute("aria-valuetext", "1900-04-12")
+    page.keyboard.press("ArrowUp")
+    expect(end).to_have_attribute("aria-valuetext", "1900-04-13")
+    expect(end).to_be_focused()
+    expect(page.locator(".names [role=status]")).to_have_text("2 partitions")
+    page.keyboard.press("End")
+    start.press("Home")
+    expect(page.locator(".names [role=status]")).to_have_text("1,200 partitions")
+    assert "from=" not in page.url
+
+
+def test_of_another_dataset_all_time_is_shown(show):
+    page = show(Answers(), f"{PLACE}&from=-25560&to=-25558")
+    expect(page.locator(".names [role=status]")).to_have_text("3 partitions")
+    page.get_by_role("link", name="All datasets").click()
+    found(page).click()
+    expect(page.locator(".names [role=status]")).to_have_text("10 partitions")
+
+
+def test_a_plan_of_a_range_names_the_stale_partitions_of_each_region(show):
+    days = [f"2024-05-0{day}" for day in range(1, 10)]
+    of = partitions(18, "s")
+    of["partitions"]["names"] = [f"region={r}/dt={day}" for r in ("eu", "us") for day in days]
+    answers = Answers(partitions=of, plan=OF_RANGE)
+    page = show(answers, PLACE)
+    start, end = ends(page)
+    for _ in range(3):
+        start.press("ArrowRight")
+    end.press("ArrowLeft")
+    page.get_by_role("button", name="What to run again").click()
+    expect(page.get_by_role("button", name="Clear 1 task instance")).to_be_visible()
+    [asked] = [url for url in answers.asked if "/plan?" in url]
+    query = parse_qs(asked.partition("?")[2])
+    assert query["first"] == [f"region={r}/dt=2024-05-04" for r in ("eu", "us")]
+    assert query["last"] == [f"region={r}/dt=2024-05-08" for r in ("eu", "us")]
+
+
+def test_the_bar_shows_the_worst_state_by_form_and_years_below_it(show):
+    page = show(Answers(partitions=partitions(6000, "f" * 1999 + "s")), PLACE)
+    paths = page.locator(".track path")
+    expect(paths).to_have_count(2)  # fresh and stale
+    forms = [one.get_attribute("d") for one in paths.all()]
+    assert sorted(len(re.findall("M", form)) for form in forms) == [3, 3]
+    assert {re.search(r"V(\d)H", form)[1] for form in forms} == {"0", "6"}  # stale is the highest
+    expect(page.locator(".ticks span")).to_have_text(["1900", "1905", "1910", "1915"])
+
+
 # --- addresses ------------------------------------------------------------------------------------
 
 
@@ -580,6 +697,8 @@ def test_each_view_keeps_to_all_rules(show, theme, view, size):
     page = show(answers, PLACE)
     page.set_viewport_size(size)
     choose(page, "dt=1900-03-31")
+    start = page.get_by_role("slider", name="From")
+    start.press("PageUp")
     page.get_by_text("What changed from run to run").click()
     page.get_by_role("button", name=view).click()
     assert broken(page) == []
@@ -623,7 +742,7 @@ def test_from_the_health_of_all_datasets_to_the_plan_the_keys_are_enough(show):
     expect(page.get_by_role("region", name="Step 2")).to_be_visible()
 
 
-# --- the size of the window ------------------------------------------------------------------------
+# --- the size of the window -----------------------------------------------------------------------
 
 
 IN_PAGE = "document.getElementById('host').shadowRoot"
@@ -685,8 +804,8 @@ def test_lists_have_the_height_that_there_is_and_the_page_has_no_scroll_bar(show
     page.set_viewport_size(size)
     height = size["height"]
     datasets = page.get_by_role("listbox", name="Datasets", exact=True)
-    for listed in (datasets, page.get_by_role("listbox", name="Datasets that need you")):
-        assert height - 40 <= bottom(listed) <= height
+    for one in (datasets, page.get_by_role("listbox", name="Datasets that need you")):
+        assert height - 40 <= bottom(one) <= height
     found(page).first.click()
     partitioned = page.get_by_role("listbox", name="Partitions", exact=True)
     expect(partitioned).to_be_visible()
@@ -845,6 +964,7 @@ def test_of_50_000_partitions_and_5_000_datasets_what_is_in_view_is_drawn(show, 
     expect(page.locator(".names [role=status]")).to_contain_text("5,000 partitions")
     page.get_by_role("searchbox", name="Find a partition").fill("2000-")
     expect(page.locator(".names [role=status]")).to_have_text(re.compile("3[67] partitions"))
+    page.get_by_role("slider", name="From").press("PageUp")
     page.get_by_role("listbox", name="Partitions", exact=True).press("Enter")
     for view in ("Table", "Run again", "Graph"):
         page.get_by_role("button", name=view).click()
@@ -854,7 +974,8 @@ def test_of_50_000_partitions_and_5_000_datasets_what_is_in_view_is_drawn(show, 
 
 @pytest.mark.parametrize("size", SIZES)
 def test_of_a_large_graph_the_boxes_in_view_are_drawn_and_can_be_read(show, size):
-    made = [hop(1, f"raw_{n}", "dt=1900-01-06", run(n, f"raw_{n}"), ["orders-1"]) for n in range(99)]
+    tasks = [f"raw_{n}" for n in range(99)]
+    made = [hop(1, task, "dt=1900-01-06", run(1, task), ["orders-1"]) for task in tasks]
     up = {"hops": [GRAPH["upstream"]["hops"][0], *made], "hidden": 0, "more": 0}
     page = show(Answers(graph={**GRAPH, "upstream": up}, partitions=partitions(50_000)), PLACE)
     page.set_viewport_size(size)

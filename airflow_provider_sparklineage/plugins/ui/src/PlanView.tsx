@@ -3,7 +3,7 @@
 
 import { useRef, useState } from "react";
 
-import { type Api, clear, type Place, type Plan, type Step } from "./api";
+import { type Api, clear, type Dataset, type Place, type Plan, type Step } from "./api";
 import { useAnswer } from "./shared/asked";
 import { Parted } from "./shared/Name";
 import { counted, shown } from "./shared/names";
@@ -23,6 +23,21 @@ export function PlanView({ api, place }: { api: Api; place: Place }) {
     </>
   );
 }
+
+// As many as an address has room for, if names are long.
+const MOST_LETTERS = 6000;
+
+export function PlanOfRange({ api, dataset, spans, version }: { api: Api; dataset: Dataset; spans: [string, string][]; version: unknown }) {
+  const isLong = spans.join().length > MOST_LETTERS;
+  const ask = async (signal: AbortSignal) => (isLong || !spans.length ? null : api.planOfSpans(dataset, spans, signal));
+  const { value, problem, isAsked } = useAnswer(ask, [spans.join("\n"), version]);
+  if (isLong) return <p className="sentence" role="status">Too many partitions are stale in this range; choose a shorter one.</p>;
+  if (problem) return <p className="sentence" role="status">{problem}</p>;
+  if (isAsked) return <p className="sentence" role="status">Looking for what has to run again …</p>;
+  return <Steps title="To run again, so that nothing in this range is stale" plan={value?.refresh ?? NOTHING} />;
+}
+
+const NOTHING: Plan = { steps: [], by_hand: [], hidden: 0, left_out: 0 };
 
 export function PlanOfAll({ api, version }: { api: Api; version: unknown }) {
   const { value, problem } = useAnswer((signal) => api.planOfAll(signal), [version], true);
