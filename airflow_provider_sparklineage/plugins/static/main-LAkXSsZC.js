@@ -660,7 +660,6 @@ var t=s(),n=bl();function r(e,t){return e===t&&(e!==0||1/e==1/t)||e!==e&&t!==t}v
 .columns > * { min-height: 0; overflow-y: auto; }
 /* Names break between their parts, and inside of one only if a line has no room for it. */
 bdi, td { overflow-wrap: break-word; }
-.run { display: inline; }
 h1 { font-size: 20px; margin: 0; } h2 { font-size: 18px; margin: 0 0 8px; display: flex; gap: 12px; align-items: baseline; flex-wrap: wrap; }
 h3 { font-size: 16px; margin: 18px 0 4px; display: flex; gap: 12px; align-items: baseline; flex-wrap: wrap; }
 h4 { font-size: 14px; margin: 12px 0 4px; overflow-wrap: break-word; } h5 { font-size: 13px; margin: 10px 0 4px; }
@@ -728,7 +727,8 @@ pre { font-family: var(--mono); background: var(--raised); border: 1px solid var
 .hop { display: grid; grid-template-columns: 44px 1.2fr 1.4fr 1fr 2fr 1.4fr; gap: 10px; align-items: center; padding: 0 10px; position: absolute; inset: 0 0 auto; }
 .hop.head { position: sticky; top: 0; z-index: 1; background: var(--raised); font-weight: 600; } .hop > span { -webkit-line-clamp: 2; line-height: 20px; } .hop .link { line-height: inherit; overflow-wrap: break-word; max-width: 100%; }
 /* The DAG is shortened before the task is. */
-.hop > .by { display: block; white-space: nowrap; } .hop .run { display: flex; white-space: pre; } .run .task { flex: 0 1 auto; } .hop .run :is(.task, .dag) { overflow: hidden; text-overflow: ellipsis; } .run .dag { flex: 0 9999 auto; min-width: 0; }
+.hop > .by { display: block; } .by .run { display: flex; gap: 4px; }
+.by :is(.task, .dag) { flex: 0 1 auto; min-width: 0; display: -webkit-box; -webkit-box-orient: vertical; -webkit-line-clamp: 1; overflow: hidden; } .by .dag { flex-shrink: 9999; }
 table { border-collapse: collapse; } th, td { text-align: start; vertical-align: top; padding: 3px 14px 3px 0; border-bottom: 1px solid var(--line); } th { color: var(--quiet); font-size: 12px; }
 .changes { margin: 8px 0; } summary { color: var(--quiet); cursor: pointer; }
 dialog { color: inherit; background: var(--back); border: 1px solid var(--edge); border-radius: 10px; max-width: 640px; } dialog::backdrop { background: rgb(0 0 0 / 0.5); }
