@@ -695,7 +695,7 @@ pre { font-family: var(--mono); background: var(--raised); border: 1px solid var
 @media (max-width: 1100px) { .columns { grid-template-columns: 220px minmax(0, 1fr); } }
 /* It scrolls inside of its own box where it has no room; the label of a row stays. */
 .calendar .grid { overflow: auto; min-height: 0; position: relative; }
-/* All time; a handle has room beside the bar. */
+/* All time; a handle has room next to the bar. */
 .timebar { margin: 0 12px 4px; } .track { position: relative; touch-action: none; cursor: crosshair; background: var(--raised); }
 .track svg { display: block; width: 100%; height: 28px; } .timebar .painted path { vector-effect: non-scaling-stroke; }
 .outside { position: absolute; inset-block: 0; background: var(--back); opacity: 0.75; pointer-events: none; }
