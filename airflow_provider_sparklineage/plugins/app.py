@@ -14,7 +14,7 @@ own permission and in Airflow's own log.
 from __future__ import annotations
 
 # FastAPI reads annotations when it makes the routes, so they cannot be imported for types only.
-from collections.abc import Iterator  # noqa: TC003
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated, Any
@@ -54,6 +54,8 @@ _MAX_INTEGER = 2**31 - 1
 """The largest number that the columns of Airflow's database can store."""
 _MAX_TEXT = 4000  # characters of a name or a partition in a URL
 _Text = Annotated[str, Query(max_length=_MAX_TEXT)]
+_MAX_SPANS = 1000
+_Texts = Annotated[Sequence[_Text], Query(max_length=_MAX_SPANS)]
 _FOR_EVER = "public, max-age=31536000, immutable"
 
 INSTALL = "pip install 'airflow-provider-sparklineage[history]'"
@@ -303,7 +305,16 @@ def _graph(wanted: Selected, user: User, history: RequestHistory) -> dict[str, A
     return _answer_or_404(answers.partition_graph, wanted, history, user)
 
 
-def _plan(wanted: Selected, user: User, history: RequestHistory) -> dict[str, Any]:
+# A plan for some partitions gets spans of their names, each from a name in `first` to the name in
+# `last` that has the same place: the page knows which dates are chosen, and its names are sorted.
+def _plan(
+    wanted: Selected, user: User, history: RequestHistory, first: _Texts = (), last: _Texts = ()
+) -> dict[str, Any]:
+    if len(first) != len(last):
+        raise HTTPException(422, "Each span needs both of its ends: first and last.")
+    if first:
+        spans = tuple(zip(first, last, strict=True))
+        return answers.refresh_plan(wanted.dataset, spans, _available(history), user)
     return _answer_or_404(answers.rerun_plans, wanted, history, user)
 
 

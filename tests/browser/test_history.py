@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from datetime import UTC, datetime, timedelta
+from urllib.parse import parse_qs
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -16,11 +17,14 @@ from tests.browser.test_accessibility import RULES, THEMES, listed
 ORIGIN = "http://airflow.example"
 ROUTE = f"{ORIGIN}/plugin/spark-lineage-history"
 HTML = """<!doctype html><html lang="en" class="{theme}"><head><title>Airflow</title>
-<base href="/"></head><body style="margin: 0"><div id="host"></div><script type="module">
+<base href="/"></head><body style="margin: 0">
+<div id="host" style="height: 100vh; overflow: auto"></div><script type="module">
 import {{ open }} from "/sparklineage/history/page.js";
 const api = new URL("/sparklineage/api/history/", location.href);
 open(document.getElementById("host"), api);
 </script></body></html>"""
+NARROW, WIDE = {"width": 900, "height": 700}, {"width": 1600, "height": 1000}
+SIZES = [pytest.param(NARROW, id="900"), pytest.param(WIDE, id="1600")]
 CSP = "default-src 'none'; script-src 'self' 'unsafe-inline'; style-src 'unsafe-inline'; "
 CSP += "connect-src 'self'; img-src data:"
 LAKE = {"namespace": "file", "name": "/lake/orders"}
@@ -387,6 +391,122 @@ def test_where_nothing_needs_a_person_the_page_says_so(show):
     expect(page.get_by_role("button", name="What to run again")).to_have_count(0)
 
 
+# --- a range of time ------------------------------------------------------------------------------
+
+
+OF_RANGE = {"refresh": {**NO_PLAN, "steps": [step(1, "orders", 0)]}}
+
+
+def ends(page):
+    return [page.get_by_role("slider", name=name) for name in ("From", "To")]
+
+
+def texts_of(page):
+    return [one.get_attribute("aria-valuetext") for one in ends(page)]
+
+
+def test_a_range_of_the_bar_limits_the_list_the_calendar_and_a_plan(show):
+    answers = Answers(partitions=partitions(1000))
+    page = show(answers, PLACE)
+    assert texts_of(page) == ["1900-01-01", "1902-09-27"]
+    track = page.locator(".track").bounding_box()
+    y = track["y"] + 10
+    page.mouse.move(track["x"] + 0.25 * track["width"], y)
+    page.mouse.down()
+    page.mouse.move(track["x"] + 0.5 * track["width"], y, steps=3)
+    page.mouse.up()
+    listed = page.locator(".names [role=status]")
+    expect(listed).to_have_text(re.compile("25[01] partitions"))
+    first, last = texts_of(page)
+    assert (first[:7], last[:7]) == ("1900-09", "1901-05")
+    expect(page.get_by_role("row")).to_have_count(1 + 9)  # its head, and nine months
+    assert re.search(r"from=-\d+&to=-\d+", page.url)
+
+    page.get_by_role("button", name="stale 100").click()
+    expect(listed).to_have_text("25 partitions")
+    page.reload()
+    expect(listed).to_have_text("25 partitions")
+    assert texts_of(page) == [first, last]
+
+    answers.of["plan"] = OF_RANGE
+    page.get_by_role("button", name="What to run again").click()
+    expect(page.get_by_role("button", name="Clear 1 task instance")).to_be_visible()
+    [asked] = [url for url in answers.asked if "/plan?" in url]
+    assert asked.count("first=") == asked.count("last=") == 1  # one span of the sorted names
+    page.get_by_role("button", name="All time").click()
+    expect(listed).to_have_text("100 partitions")
+
+
+def test_a_click_on_the_bar_changes_nothing_and_an_end_can_be_dragged(show):
+    page = show(Answers(partitions=partitions(1000)), PLACE)
+    track = page.locator(".track").bounding_box()
+    page.mouse.click(track["x"] + 0.3 * track["width"], track["y"] + 10)
+    assert texts_of(page) == ["1900-01-01", "1902-09-27"]
+    _, to = ends(page)
+    at = to.bounding_box()
+    page.mouse.move(at["x"] + 12, at["y"] + 10)
+    page.mouse.down()
+    page.mouse.move(track["x"] + 0.3 * track["width"], at["y"] + 10, steps=3)
+    page.mouse.up()
+    expect(page.locator(".names [role=status]")).to_have_text(re.compile("30[0-2] partitions"))
+
+
+def test_a_range_is_chosen_by_keys(show):
+    page = show(Answers(partitions=partitions(1200)), PLACE)
+    start, end = ends(page)
+    reach(page, start)
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("PageUp")
+    expect(start).to_have_attribute("aria-valuetext", "1900-04-12")
+    reach(page, end)
+    page.keyboard.press("Home")
+    expect(end).to_have_attribute("aria-valuetext", "1900-04-12")
+    page.keyboard.press("ArrowUp")
+    expect(end).to_have_attribute("aria-valuetext", "1900-04-13")
+    expect(end).to_be_focused()
+    expect(page.locator(".names [role=status]")).to_have_text("2 partitions")
+    page.keyboard.press("End")
+    start.press("Home")
+    expect(page.locator(".names [role=status]")).to_have_text("1,200 partitions")
+    assert "from=" not in page.url
+
+
+def test_of_another_dataset_all_time_is_shown(show):
+    page = show(Answers(), f"{PLACE}&from=-25560&to=-25558")
+    expect(page.locator(".names [role=status]")).to_have_text("3 partitions")
+    page.get_by_role("link", name="All datasets").click()
+    found(page).click()
+    expect(page.locator(".names [role=status]")).to_have_text("10 partitions")
+
+
+def test_a_plan_of_a_range_names_the_stale_partitions_of_each_region(show):
+    days = [f"2024-05-0{day}" for day in range(1, 10)]
+    of = partitions(18, "s")
+    of["partitions"]["names"] = [f"region={r}/dt={day}" for r in ("eu", "us") for day in days]
+    answers = Answers(partitions=of, plan=OF_RANGE)
+    page = show(answers, PLACE)
+    start, end = ends(page)
+    for _ in range(3):
+        start.press("ArrowRight")
+    end.press("ArrowLeft")
+    page.get_by_role("button", name="What to run again").click()
+    expect(page.get_by_role("button", name="Clear 1 task instance")).to_be_visible()
+    [asked] = [url for url in answers.asked if "/plan?" in url]
+    query = parse_qs(asked.partition("?")[2])
+    assert query["first"] == [f"region={r}/dt=2024-05-04" for r in ("eu", "us")]
+    assert query["last"] == [f"region={r}/dt=2024-05-08" for r in ("eu", "us")]
+
+
+def test_the_bar_shows_the_worst_state_by_form_and_years_below_it(show):
+    page = show(Answers(partitions=partitions(6000, "f" * 1999 + "s")), PLACE)
+    paths = page.locator(".track path")
+    expect(paths).to_have_count(2)  # fresh and stale
+    forms = [one.get_attribute("d") for one in paths.all()]
+    assert sorted(len(re.findall("M", form)) for form in forms) == [3, 3]
+    assert {re.search(r"V(\d)H", form)[1] for form in forms} == {"0", "6"}  # stale is the highest
+    expect(page.locator(".ticks span")).to_have_text(["1900", "1905", "1910", "1915"])
+
+
 # --- addresses ------------------------------------------------------------------------------------
 
 
@@ -473,7 +593,7 @@ def test_the_same_is_a_table_with_links_to_task_instances(show):
     page.get_by_role("button", name="Table").click()
     table = page.get_by_role("table", name="Lineage, step by step")
     expect(table.get_by_role("row")).to_have_count(10)
-    link = table.get_by_role("link", name="shop.weekly")
+    link = table.get_by_role("link", name="weekly · shop")
     address = f"{ORIGIN}/dags/shop/runs/run%201/tasks/weekly/plugin/spark-lineage"
     expect(link).to_have_attribute("href", address)
 
@@ -508,7 +628,7 @@ def test_what_changed_from_run_to_run_is_asked_for_when_it_is_wanted(show):
     page.get_by_text("What changed from run to run").click()
     section = page.locator("details.changes")
     expect(section.get_by_role("row")).to_have_count(51)
-    expect(section).to_contain_text("shop.orders 2024-05-06")
+    expect(section).to_contain_text("orders · shop 2024-05-06")
     expect(section).to_contain_text("file:///lake/rates0 is no longer read.")
     expect(section).to_contain_text("Written, too, by 1 task of DAGs that you may not see.")
     section.get_by_role("button", name="Show all 60 changes").click()
@@ -638,19 +758,221 @@ def test_from_a_dataset_to_what_is_cleared_the_keys_are_enough(show):
     assert len(answers.cleared) == 1
 
 
-@pytest.mark.parametrize("theme", THEMES)
-@pytest.mark.parametrize("view", ["Graph", "Table", "Run again"])
-def test_each_view_keeps_to_all_rules(show, theme, view):
-    answers = Answers()
-    answers.theme = theme
-    page = show(answers, PLACE)
-    choose(page)
-    page.get_by_text("What changed from run to run").click()
-    page.get_by_role("button", name=view).click()
+def broken(page):
+    """Give the rules that are broken, and where."""
     page.wait_for_timeout(300)
     found = Axe().run(page, options={"runOnly": RULES}).response
     assert found["passes"]
-    assert listed(found["violations"]) == []
+    return listed(found["violations"])
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("view", ["Graph", "Table", "Run again"])
+def test_each_view_keeps_to_all_rules(show, theme, view, size):
+    answers = Answers(partitions=partitions(90))
+    answers.theme = theme
+    page = show(answers, PLACE)
+    page.set_viewport_size(size)
+    choose(page, "dt=1900-03-31")
+    start = page.get_by_role("slider", name="From")
+    start.press("PageUp")
+    page.get_by_text("What changed from run to run").click()
+    page.get_by_role("button", name=view, exact=True).click()
+    assert broken(page) == []
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("view", ["list", "plan"])
+def test_so_does_the_health_of_all_datasets(show, theme, view, size):
+    answers = Answers()
+    answers.theme = theme
+    page = show(answers)
+    page.set_viewport_size(size)
+    expect(page.get_by_role("heading", name="2 datasets need you")).to_be_visible()
+    if view == "plan":
+        page.get_by_role("button", name="What to run again").click()
+        expect(page.get_by_role("region", name="Step 2")).to_be_visible()
+    assert broken(page) == []
+
+
+def test_from_the_health_of_all_datasets_to_the_plan_the_keys_are_enough(show):
+    answers = Answers()
+    page = show(answers)
+    reach(page, page.get_by_role("button", name="What to run again"))
+    page.keyboard.press("Enter")
+    clear = page.get_by_role("region", name="Step 2").get_by_role("button", name="Clear 1 task")
+    reach(page, clear)
+    page.keyboard.press("Enter")
+    reach(page, page.get_by_role("dialog").get_by_role("button", name="Clear", exact=True))
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("region", name="Step 2")).to_contain_text("Cleared 1 task instance.")
+    assert len(answers.cleared) == 1
+
+    reach(page, page.get_by_role("listbox", name="Datasets that need you"))
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=2, name="orders")).to_be_visible()
+    reach(page, page.get_by_role("listbox", name="Partitions", exact=True))
+    page.keyboard.press("Enter")
+    reach(page, page.get_by_role("button", name="Run again"))
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("region", name="Step 2")).to_be_visible()
+
+
+# --- the size of the window -----------------------------------------------------------------------
+
+
+IN_PAGE = "document.getElementById('host').shadowRoot"
+# Everything that scrolls sideways, apart from what has a scroll bar of its own for that.
+SIDEWAYS = f"""[document.documentElement, document.getElementById('host'),
+    ...{IN_PAGE}.querySelectorAll('main, main *')]
+    .filter(one => one === document.documentElement ||
+        /auto|scroll/.test(getComputedStyle(one).overflowX))
+    .filter(one => one.scrollWidth > one.clientWidth && !one.closest('.calendar, .wave'))
+    .map(one => one.className || one.tagName)"""
+LONG = "example_report_flight_delays"
+
+
+def long_named():
+    """Give a graph whose tasks and DAG have names that are longer than the room for them."""
+    made = run(1, "aggregate_daily_delays_per_carrier_and_airport", dag_id=f"{LONG}_{LONG}")
+    far = [
+        hop(n, f"delays_{n}_of_each_carrier_{LONG}_by_airport", "dt=1900-01-06", run(n, f"t{n}"))
+        for n in range(1, 6)
+    ]
+    for before, one in zip([made, *[hop["run"] for hop in far]], far, strict=False):
+        one["via"] = [before["run_id"], one["run"]["run_id"]]
+    up = {**GRAPH["upstream"], "hops": [hop(0, "orders", "dt=1900-01-06", made)]}
+    return {**GRAPH, "upstream": up, "downstream": {**GRAPH["downstream"], "hops": far}}
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_nothing_but_the_calendar_ever_scrolls_sideways(show, size):
+    page = show(Answers(graph=long_named(), partitions=partitions(400)))
+    page.set_viewport_size(size)
+    expect(page.get_by_role("heading", name="2 datasets need you")).to_be_visible()
+    assert page.evaluate(SIDEWAYS) == []
+    found(page).click()
+    expect(page.get_by_role("grid")).to_be_visible()
+    assert page.evaluate(SIDEWAYS) == []
+    page.get_by_role("option", name="dt=1901-02-04").click()
+    for view in ("Table", "Run again", "Graph"):
+        page.get_by_role("button", name=view, exact=True).click()
+        page.wait_for_timeout(200)  # until it is laid out
+        assert (view, page.evaluate(SIDEWAYS)) == (view, [])
+
+
+def bottom(locator):
+    box = locator.bounding_box()
+    return box["y"] + box["height"]
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_lists_have_the_height_that_there_is_and_the_page_has_no_scroll_bar(show, size):
+    many = [{**DATASETS["datasets"][0], "name": f"/lake/orders{n}"} for n in range(100)]
+    troubled = [{**HEALTH["datasets"][0], "name": f"/lake/orders{n}"} for n in range(100)]
+    page = show(
+        Answers(
+            partitions=partitions(2000),
+            datasets={**DATASETS, "datasets": many},
+            health={**HEALTH, "datasets": troubled},
+        )
+    )
+    page.set_viewport_size(size)
+    height = size["height"]
+    datasets = page.get_by_role("listbox", name="Datasets", exact=True)
+    for one in (datasets, page.get_by_role("listbox", name="Datasets that need you")):
+        assert height - 40 <= bottom(one) <= height
+    found(page).first.click()
+    partitioned = page.get_by_role("listbox", name="Partitions", exact=True)
+    expect(partitioned).to_be_visible()
+    assert height - 90 <= bottom(partitioned) <= height  # below it: what is not judged, changes
+    assert height - 40 <= bottom(datasets) <= height
+    for one in ("document.documentElement", "document.getElementById('host')",
+                f"{IN_PAGE}.querySelector('.dataset')"):  # fmt: skip
+        assert page.evaluate(f"{one}.scrollHeight <= {one}.clientHeight"), one
+
+
+def test_a_box_that_is_chosen_stays_in_the_picture_when_its_details_open(show):
+    page = show(Answers(graph=long_named()), PLACE)
+    page.set_viewport_size(NARROW)
+    choose(page)
+    boxes = page.locator(".react-flow__node")
+    expect(boxes).to_have_count(12)
+    page.wait_for_timeout(300)
+    rightmost = max(boxes.all(), key=lambda box: box.bounding_box()["x"])
+    rightmost.focus()  # which brings it into the middle of the picture
+    page.wait_for_timeout(500)
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("region", name="Chosen")).to_be_visible()
+    page.wait_for_timeout(500)
+    assert is_inside(rightmost, page.locator(".picture"))
+
+
+def is_inside(inner, outer):
+    one, other = inner.bounding_box(), outer.bounding_box()
+    return all(
+        other[side] <= one[side] and one[side] + one[size] <= other[side] + other[size]
+        for side, size in (("x", "width"), ("y", "height"))
+    )
+
+
+def test_a_box_that_is_in_the_picture_already_does_not_move_when_it_is_chosen(show):
+    page = show(Answers(), PLACE)
+    choose(page)
+    raw = page.locator(".react-flow__node", has_text="raw6 partitions")
+    expect(raw).to_be_visible()
+    page.wait_for_timeout(300)
+    before = raw.bounding_box()
+    raw.click()
+    expect(page.get_by_role("region", name="Chosen")).to_be_visible()
+    page.wait_for_timeout(500)
+    assert raw.bounding_box() == before
+
+
+# The texts that are cut at their end: each begins with a task, or is the DAG after it.
+CUT = f"""[...{IN_PAGE}.querySelectorAll('.hop .run .task, .hop .run .dag')]
+    .filter(one => one.scrollHeight > one.clientHeight + 1).map(one => one.textContent)"""
+
+
+def test_a_task_comes_before_its_dag_which_is_shortened_first(show):
+    graph = long_named()
+    graph["upstream"]["hops"][0]["run"] = run(1, "daily_delays", dag_id=f"{LONG}_{LONG}")
+    page = show(Answers(graph=graph), PLACE)
+    page.set_viewport_size(NARROW)
+    choose(page)
+    task = page.locator(".react-flow__node", has_text="daily_delays")
+    expect(task).to_have_text(f"daily_delays{LONG}_{LONG} · 1 run")
+    page.get_by_role("button", name="Table").click()
+    link = page.get_by_role("link", name="daily_delays")
+    expect(link).to_have_text(f"daily_delays · {LONG}_{LONG}")
+    assert page.evaluate(CUT) == [f" · {LONG}_{LONG}"]
+    row, cell = link.locator("xpath=../.."), link.locator("xpath=..")
+    assert cell.evaluate("cell => cell.scrollHeight <= cell.clientHeight")
+    assert is_inside(link, row)
+
+
+# The letters on both sides of each end of a line of a name.
+BREAKS = f"""[...{IN_PAGE}.querySelectorAll('.react-flow__node .name')].flatMap(name => {{
+    const letters = [...name.childNodes].filter(node => node.nodeType === 3)
+        .flatMap(node => [...node.data].map((letter, n) => {{
+            const range = document.createRange();
+            range.setStart(node, n); range.setEnd(node, n + 1);
+            return [letter, range.getBoundingClientRect().top];
+        }}));
+    return letters.slice(1).flatMap(([letter, top], n) =>
+        top > letters[n][1] + 2 ? [letters[n][0] + letter] : []);
+}})"""
+
+
+def test_a_name_breaks_between_its_words(show):
+    page = show(Answers(graph=long_named()), PLACE)
+    choose(page)
+    expect(page.locator(".react-flow__node")).to_have_count(12)
+    breaks = page.evaluate(BREAKS)
+    assert breaks
+    assert [one for one in breaks if not re.match(r"[-_./=]\w", one)] == []
 
 
 # --- what is large, and what takes long ----------------------------------------------------------
@@ -689,13 +1011,67 @@ def test_partitions_without_a_date_are_a_list(show):
     expect(page.get_by_role("gridcell")).to_have_count(0)
 
 
-def test_of_50_000_partitions_what_is_in_view_is_drawn(show):
-    page = show(Answers(partitions=partitions(50_000)))
-    found(page).click()
+ELEMENTS = f"{IN_PAGE}.querySelectorAll('*').length"
+MOST_ELEMENTS = 1000
+NEEDY = {"s": 1200, "m": 1, "x": 7, "n": 3}
+
+
+def named(n):
+    return {"namespace": "file", "name": f"/lake/daily_delays_of_carrier_{n}"} | {
+        "short": f"daily_delays_of_carrier_{n}"
+    }
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_of_50_000_partitions_and_5_000_datasets_what_is_in_view_is_drawn(show, size):
+    found_ = {"partitions": 5, "last_written": "2024-05-06T01:00:00Z", "troubles": NEEDY}
+    every = [{**DATASETS["datasets"][0]}, *({**named(n), **found_} for n in range(4999))]
+    troubled = [{**named(n), "counts": NEEDY, "newest": None} for n in range(1000)]
+    answers = Answers(
+        partitions=partitions(50_000),
+        datasets={**DATASETS, "datasets": every, "count": 5000},
+        health={**HEALTH, "datasets": troubled},
+    )
+    page = show(answers)
+    page.set_viewport_size(size)
+    expect(page.get_by_role("heading", name="1,000 datasets need you")).to_be_visible()
+    page.wait_for_timeout(200)
+    assert page.evaluate(ELEMENTS) <= MOST_ELEMENTS
+    found(page).first.click()
     expect(page.get_by_role("button", name="fresh 25,000")).to_be_visible()
-    count = "document.getElementById('host').shadowRoot.querySelectorAll('*').length"
-    assert page.evaluate(count) < 4000
+    page.wait_for_timeout(200)
+    assert page.evaluate(ELEMENTS) <= MOST_ELEMENTS
     page.get_by_role("button", name="stale 5,000").click()
     expect(page.locator(".names [role=status]")).to_contain_text("5,000 partitions")
     page.get_by_role("searchbox", name="Find a partition").fill("2000-")
     expect(page.locator(".names [role=status]")).to_have_text(re.compile("3[67] partitions"))
+    page.get_by_role("slider", name="From").press("PageUp")
+    page.get_by_role("listbox", name="Partitions", exact=True).press("Enter")
+    for view in ("Table", "Run again", "Graph"):
+        page.get_by_role("button", name=view, exact=True).click()
+        page.wait_for_timeout(300)
+        assert (view, page.evaluate(ELEMENTS) <= MOST_ELEMENTS) == (view, True)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_of_a_large_graph_the_boxes_in_view_are_drawn_and_can_be_read(show, size):
+    tasks = [f"raw_{n}" for n in range(99)]
+    made = [hop(1, task, "dt=1900-01-06", run(1, task), ["orders-1"]) for task in tasks]
+    up = {"hops": [GRAPH["upstream"]["hops"][0], *made], "hidden": 0, "more": 0}
+    page = show(Answers(graph={**GRAPH, "upstream": up}, partitions=partitions(50_000)), PLACE)
+    page.set_viewport_size(size)
+    page.get_by_role("listbox", name="Partitions", exact=True).press("Enter")
+    asked = page.locator(".react-flow__node", has_text="orders")
+    expect(asked.first).to_be_visible()
+    page.wait_for_timeout(300)
+    assert page.evaluate(ELEMENTS) <= MOST_ELEMENTS
+    assert page.locator(".box.chosen").bounding_box()["width"] >= 0.6 * 220
+
+
+def test_a_day_of_any_month_is_chosen_by_the_mouse(show):
+    page = show(Answers(partitions=partitions(400)), PLACE)
+    row = page.get_by_role("row", name=re.compile("1900-12"))
+    row.get_by_role("gridcell").first.hover()
+    expect(row.get_by_role("gridcell")).to_have_count(31)
+    row.get_by_role("gridcell", name="1900-12-24").click()
+    expect(page.get_by_role("heading", level=3)).to_contain_text("dt=1900-12-24")

@@ -144,6 +144,21 @@ def test_the_page_opens_on_what_is_stale_and_a_click_keeps_its_address(
     expect(step.get_by_role("button", name="Clear 8 task instances")).to_be_visible()
 
 
+def test_lists_fill_the_window_of_airflow_which_gets_no_scroll_bar(
+    new_page, session, server, history
+):
+    page = new_page(session(ADMIN))
+    page.goto(f"{server.url}/plugin/spark-lineage-history")
+    root = page.locator("[data-sparklineage-page] main")
+    listed = root.get_by_role("listbox", name="Datasets that need you")
+    expect(listed).to_be_visible()
+    box = listed.bounding_box()
+    height = page.viewport_size["height"]
+    assert height - 80 <= box["y"] + box["height"] <= height
+    host = page.locator("[data-sparklineage-page]")
+    assert host.evaluate("host => host.scrollHeight <= host.clientHeight")
+
+
 def test_who_may_not_clear_has_no_button_and_airflow_refuses(new_page, session, server, history):
     page = new_page(session(DENIED_USER))
     page.goto(page_of(server, **PARTITION))

@@ -75,6 +75,31 @@ def test_each_partition_has_a_graph_and_plans(history, datasets):
             assert json.dumps(answers.rerun_plans(wanted, history, ALL))
 
 
+def test_a_plan_of_spans_is_that_of_the_stale_partitions_in_them(history, datasets):
+    planned = 0
+    for dataset in datasets:
+        shown = answers.partition_states(dataset, history, ALL)["partitions"]
+        there = zip(shown["names"], shown["states"], strict=True)
+        stale = [name for name, state in there if state == "s" and name]
+        if len(stale) < 2:
+            continue
+        planned += 1
+        whole, of_first, of_others = (
+            steps_of(answers.refresh_plan(dataset, [span], history, ALL))
+            for span in ((stale[0], stale[-1]), (stale[0], stale[0]), (stale[1], stale[-1]))
+        )
+        alone = answers.rerun_plans(answers.Selection(dataset, stale[0]), history, ALL)
+        assert of_first == steps_of(alone)
+        assert whole == of_first | of_others
+        assert whole
+    assert planned
+
+
+def steps_of(plans):
+    plan = plans["refresh"]
+    return {step["run"]["run_id"] for part in ("steps", "by_hand") for step in plan[part]}
+
+
 def test_who_may_see_no_dag_finds_nothing_that_a_dag_did(history, datasets):
     runs = {row["job"] for row in history.rows("SELECT job FROM runs WHERE dag_id IS NOT NULL")}
     assert runs

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from airflow_provider_sparklineage.history.facts.cells import cell_of_text
 from airflow_provider_sparklineage.history.queries.column_graph import Column, ColumnGraph
 from airflow_provider_sparklineage.lineage.partitions.comparison import PartitionStatus
 from airflow_provider_sparklineage.model.exceptions import LimitError
@@ -441,10 +442,44 @@ def rerun_plans(
     permissions.checked(*wanted[:3], history, visibility)
     plans = {
         "impact": history.plan(wanted.dataset, wanted.partition, wanted.column),
-        "refresh": history.refresh(wanted.dataset, wanted.partition),
+        "refresh": history.refresh(wanted.dataset, _is_partition(wanted.partition)),
     }
     shown = _shown_plans(plans.values(), history, visibility)
     return dict(zip(plans, shown, strict=True))
+
+
+def _is_partition(partition: str | None) -> Callable[[Mapping[str, str] | None], bool]:
+    if partition is None:
+        return lambda dimensions: True  # noqa: ARG005
+    wanted = cell_of_text(partition)
+    cell = wanted.cell if wanted else ""  # no partition has this cell
+    return lambda dimensions: cell_of(dimensions) == cell
+
+
+def refresh_plan(
+    dataset: DatasetName,
+    spans: Collection[tuple[str, str]],
+    history: OpenedHistory,
+    visibility: Visibility,
+) -> dict[str, Any]:
+    """Give the plan to make some partitions of a dataset fresh, e.g. those of a range of time.
+
+    Partitions that the user may not see are left out: else the number of hidden steps would tell
+    whether there is a hidden partition between two names.
+
+    :param spans: the first and the last name of each span of names, in the order of code points
+    :return: ``refresh``, as :func:`rerun_plans` gives it
+    """
+    shown = permissions.named_partitions(dataset, history, visibility)
+
+    def is_wanted(dimensions: Mapping[str, str] | None) -> bool:
+        name = partition_of(dimensions)
+        is_in = any(first <= name <= last for first, last in spans)
+        return is_in and shown.has(cell_of(dimensions))
+
+    plan = history.refresh(dataset, is_wanted)
+    [found] = _shown_plans([plan], history, visibility)
+    return {"refresh": found}
 
 
 def plan_of_all(history: OpenedHistory, gaps: list[Gap], visibility: Visibility) -> dict[str, Any]:

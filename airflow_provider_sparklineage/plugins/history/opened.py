@@ -20,7 +20,6 @@ import msgspec
 from airflow_provider_sparklineage.history import bounds
 from airflow_provider_sparklineage.history.engines import duckdb
 from airflow_provider_sparklineage.history.facts import cells
-from airflow_provider_sparklineage.history.facts.cells import cell_of_text
 from airflow_provider_sparklineage.history.queries.answers import Stale
 from airflow_provider_sparklineage.history.queries.datasets import names_in
 from airflow_provider_sparklineage.history.queries.drift import drift
@@ -256,16 +255,15 @@ class OpenedHistory:
         return _plain_dict(with_gaps(self._history, plan, gaps))
 
     @_bounded
-    def refresh(self, dataset: DatasetName, partition: str | None) -> dict[str, Any]:
-        """Give the plan of runs to repeat so that a partition, or a dataset, is not stale.
+    def refresh(
+        self, dataset: DatasetName, is_wanted: Callable[[Mapping[str, str] | None], bool]
+    ) -> dict[str, Any]:
+        """Give the plan of runs to repeat so that partitions of a dataset are not stale.
 
-        :param partition: text of the partition; None for all of the dataset
+        :param is_wanted: tells whether a partition, given by its dimensions, is to be fresh
         :return: the fields of :class:`~airflow_provider_sparklineage.history.queries.answers.Plan`
         """
-        versions = self._stale(dataset)
-        if partition is not None:
-            cell = cell_of_text(partition)
-            versions = [v for v in versions if cell and cell_of(v.partition) == cell.cell]
+        versions = [one for one in self._stale(dataset) if is_wanted(one.partition)]
         return _plain_dict(plan_of(self._history, versions))
 
     @_bounded

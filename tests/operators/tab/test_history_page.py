@@ -131,6 +131,30 @@ def test_partitions_and_plan_of_what_may_be_seen(ask):
     assert ask("plan", **ORDERS).json()["refresh"] == hidden
 
 
+def test_a_plan_of_spans_has_the_stale_partitions_in_them_that_may_be_seen(app, ask):
+    asked = []
+
+    class Stale(History):
+        def refresh(self, _, is_wanted):
+            days = [{"dt": f"2024-05-0{day}"} for day in range(1, 10)]
+            asked.append([day["dt"][-1] for day in days if is_wanted(day)])
+            return super().refresh()
+
+    app.dependency_overrides[served._history] = Stale
+    spans = {"first": ["dt=2024-05-02", "dt=2024-05-05"]}
+    spans |= {"last": ["dt=2024-05-02", "dt=2024-05-08"]}
+    assert ask("plan", **ORDERS, **spans).json() == {
+        "refresh": {"steps": [], "by_hand": [], "hidden": 1, "left_out": 0}
+    }
+    assert asked == [["6"]]  # the only one that a visible run names
+
+
+def test_a_plan_of_spans_needs_both_ends_of_each(ask):
+    ask("plan", 422, **ORDERS, first=["dt=2024-05-02"])
+    ask("plan", 422, **ORDERS, first=["x"] * 1001, last=["x"] * 1001)
+    ask("plan", 404, namespace="file", name="/lake/salaries", first=["a"], last=["z"])
+
+
 @pytest.mark.parametrize("what", QUESTIONS)
 def test_a_question_that_takes_too_long_is_answered_with_what_to_do(app, ask, what):
     class Slow(History):

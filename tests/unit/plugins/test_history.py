@@ -292,6 +292,23 @@ def test_what_airflow_did_not_run_is_cleared_by_nobody(admin):
     assert [s["may_clear"] for s in found["by_hand"]] == [False]
 
 
+def test_a_plan_of_spans_does_not_tell_of_partitions_that_may_not_be_seen(visitor, admin):
+    """Else the number of hidden steps would tell whether there is one between two names."""
+    of = {"jobs": [{"dag_id": "secret", "job": "secret.a"}, {"dag_id": "shop", "job": "shop.a"}]}
+    asked = []
+
+    class Stale(History):
+        def refresh(self, _, is_wanted):
+            days = ({"dt": f"2024-05-0{day}"} for day in range(5, 9))
+            asked.append([day["dt"] for day in days if is_wanted(day)])
+            return super().refresh()
+
+    for user in (visitor, admin):
+        history = Stale(named=[("/lake/orders", "dt=2024-05-06")], **of)
+        answers.refresh_plan(ORDERS, [("dt=2024-05-06", "dt=2024-05-07")], history, user)
+    assert asked == [["2024-05-06"], ["2024-05-06", "2024-05-07"]]
+
+
 def test_a_plan_says_of_how_many_datasets_something_may_be_missing(visitor):
     found = answers.rerun_plans(WANTED, History(plan={**PLAN, "left_out": 2}), visitor)["impact"]
     assert found["left_out"] == 2

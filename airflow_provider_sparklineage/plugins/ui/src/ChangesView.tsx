@@ -4,6 +4,7 @@ import { useState } from "react";
 
 import type { Api, Change, Changes, Dataset } from "./api";
 import { useAnswer } from "./shared/asked";
+import { Parted } from "./shared/Name";
 import { counted, shown, timeOf } from "./shared/names";
 import { RunLink } from "./RunLink";
 
@@ -43,7 +44,7 @@ function Found({ tasks, hidden, changes, more }: Changes) {
                 <tr key={run.run_id}>
                   <td><RunLink run={run} /></td>
                   <td className="facts">{timeOf(run.ended)}</td>
-                  <td>{ofRun.map(({ message }, n) => <div key={n}><bdi>{shown(message)}</bdi></div>)}</td>
+                  <td>{ofRun.map(({ message }, n) => <div key={n}><Parted text={message} /></div>)}</td>
                 </tr>
               );
             })}

@@ -8,10 +8,14 @@ import { calendarOf, labelOf } from "./calendar";
 import { CalendarGrid } from "./CalendarGrid";
 import { ChangesView } from "./ChangesView";
 import { List } from "./shared/List";
+import { Parted } from "./shared/Name";
 import { counted, lastOf, shown, timeOfSeconds } from "./shared/names";
 import { PartitionView } from "./PartitionView";
+import { PlanOfRange } from "./PlanView";
 import type { Address, Go } from "./place";
 import { Mark, STATES, stateOf } from "./states";
+import { limitedTo, rangeOf, spansOfStale } from "./timebar";
+import { TimeBar } from "./TimeBar";
 
 interface Props {
   api: Api;
@@ -37,18 +41,24 @@ export function DatasetView({ api, place, go, version }: Props) {
   const letters = value?.partitions.states ?? "";
   const calendar = useMemo(() => calendarOf(names), [value]);
   const counts = useMemo(() => countsOf(letters), [letters]);
+  const range = useMemo(() => calendar && rangeOf(calendar, place.from, place.to), [calendar, place.from, place.to]);
+  const limited = useMemo(() => (calendar && range ? limitedTo(calendar, range) : calendar), [calendar, range]);
+  const inRange = useMemo(() => (range && limited ? new Set([...limited.steps.values()].flat()) : null), [range, limited]);
   const listed = useMemo(() => {
-    const on = step === null ? names.keys() : (calendar?.steps.get(step) ?? []).values();
+    const all = inRange ? [...inRange].sort((one, other) => one - other).values() : names.keys();
+    const on = step === null ? all : (limited?.steps.get(step) ?? []).values();
     const words = text.toLowerCase().split(/\s+/).filter(Boolean);
     const isListed = (n: number) =>
       (!states.size || states.has(letters[n] ?? "")) && words.every((word) => names[n]?.toLowerCase().includes(word));
     return [...on].filter(isListed).reverse(); // the last ones first
-  }, [value, states, text, step, calendar]);
+  }, [value, states, text, step, limited, inRange]);
+  const spans = useMemo(() => (inRange ? spansOfStale(names, letters, (n) => inRange.has(n)) : []), [value, inRange]);
 
   if (problem) return <p className="sentence" role="status">{problem}</p>;
   if (!value) return <p className="sentence" role="status" aria-busy={isAsked}>Loading the partitions …</p>;
   const isWhole = names.length === 1 && names[0] === "";
   const at = names.indexOf(place.partition);
+  const isPlanned = Boolean(range) && place.view === "plan";
   const toggle = (letter: string) => {
     const next = new Set(states);
     if (!next.delete(letter)) next.add(letter);
@@ -62,8 +72,8 @@ export function DatasetView({ api, place, go, version }: Props) {
   return (
     <article className="dataset">
       <h2>
-        <bdi>{value.short ? shown(value.short) : lastOf(place.name)}</bdi>
-        <bdi className="facts">{shown(`${place.namespace} ${place.name}`)}</bdi>
+        <Parted text={value.short || lastOf(place.name)} />
+        <Parted className="facts" text={`${place.namespace} ${place.name}`} />
         <button type="button" onClick={() => go({ view: "Columns" })}>Columns</button>
       </h2>
       {!isWhole && (
@@ -77,9 +87,23 @@ export function DatasetView({ api, place, go, version }: Props) {
             ))}
           </div>
           {isAsked && <p className="facts" role="status">Looking for what is stale and what was never written …</p>}
+          {calendar && calendar.first < calendar.last && (
+            <TimeBar calendar={calendar} states={letters} filter={states} range={range} choose={(chosen, isTyped) =>
+              go({ from: chosen ? String(chosen.first) : "", to: chosen ? String(chosen.last) : "", on: "" }, isTyped)} />
+          )}
+          {calendar && range && (
+            <div className="tools">
+              <span className="facts" role="status">{labelOf(calendar.unit, range.first)} to {labelOf(calendar.unit, range.last)}</span>
+              <button type="button" onClick={() => go({ from: "", to: "", on: "" })}>All time</button>
+              <button type="button" className="act" aria-expanded={isPlanned} onClick={() => go({ view: isPlanned ? "" : "plan" })}>
+                What to run again
+              </button>
+            </div>
+          )}
+          {isPlanned && <PlanOfRange api={api} dataset={{ namespace: place.namespace, name: place.name }} spans={spans} version={version} />}
           <div className="partitions">
-            {calendar && (
-              <CalendarGrid calendar={calendar} states={letters} filter={states} chosen={step} partition={at} choose={chooseStep} />
+            {limited && (
+              <CalendarGrid key={`${limited.first} ${limited.last}`} calendar={limited} states={letters} filter={states} chosen={step} partition={at} choose={chooseStep} />
             )}
             <div className="names">
               <input type="search" aria-label="Find a partition" placeholder="Find a partition" value={text}
@@ -102,7 +126,7 @@ export function DatasetView({ api, place, go, version }: Props) {
                     return (
                       <>
                         <Mark letter={state.letter} />
-                        <bdi className="name">{shown(names[index] ?? "") || "all of it"}</bdi>
+                        <bdi className="name" title={shown(names[index] ?? "")}>{shown(names[index] ?? "") || "all of it"}</bdi>
                         <span className="facts">{state.name} {timeOfSeconds(value.partitions.written[index] ?? null)}</span>
                       </>
                     );

@@ -1,10 +1,13 @@
 // The search for datasets, and what it finds.
 
+import { Fragment } from "react";
+
 import type { Api, Counts, Dataset, Datasets } from "./api";
 import { type Answer, useAnswer } from "./shared/asked";
 import { List } from "./shared/List";
+import { Parted } from "./shared/Name";
 import { counted, nameOf, shown, timeOf } from "./shared/names";
-import { Mark, STATES } from "./states";
+import { Mark, STATES, type State } from "./states";
 
 interface Props {
   api: Api;
@@ -47,7 +50,7 @@ export function Finder({ api, typed, chooseColumn, text, setText, sort, setSort,
             const d = datasets[n];
             return d && (
               <>
-                <bdi className="name" title={shown(`${d.namespace} ${d.name}`)}>{nameOf(d)}</bdi>
+                <Parted className="name" title={shown(`${d.namespace} ${d.name}`)} text={nameOf(d)} />
                 <span className="facts">
                   <Troubles counts={d.troubles} />
                   {[d.partitions ? counted(d.partitions, "partition") : "", d.last_written ? timeOf(d.last_written) : "read only"]
@@ -76,12 +79,22 @@ export function Finder({ api, typed, chooseColumn, text, setText, sort, setSort,
 
 // The states of which there are partitions that need a person, each with its mark.
 export function Troubles({ counts, isNamed = false }: { counts: Counts; isNamed?: boolean }) {
-  return STATES.filter(({ letter }) => counts[letter]).map(({ letter, name }) => (
-    <span key={letter} className="trouble" title={counted(counts[letter] ?? 0, `${name} partition`)}>
-      <Mark letter={letter} /> {(counts[letter] ?? 0).toLocaleString("en")}
-      <span className={isNamed ? "" : "unseen"}> {name}</span>{" "}
-    </span>
-  ));
+  const there = STATES.filter(({ letter }) => counts[letter]);
+  const textOf = ({ letter, name }: State) => `${(counts[letter] ?? 0).toLocaleString("en")} ${name}`;
+  if (!there.length) return null;
+  const words = there.map(textOf).join(", ");
+  return (
+    <>
+      <span className="trouble" title={`Partitions: ${words}`} aria-hidden={!isNamed || undefined}>
+        {there.map((state) => (
+          <Fragment key={state.letter}>
+            <Mark letter={state.letter} /> {isNamed ? textOf(state) : textOf(state).split(" ")[0]}{"\u2002 "}
+          </Fragment>
+        ))}
+      </span>
+      {!isNamed && <span className="unseen">{words} </span>}
+    </>
+  );
 }
 
 function sentenceOf({ value, problem, isAsked }: Answer<Datasets>): string {

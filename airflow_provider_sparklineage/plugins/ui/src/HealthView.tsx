@@ -6,6 +6,7 @@ import type { Api, Health, Troubled } from "./api";
 import { useAnswer } from "./shared/asked";
 import { Troubles } from "./Finder";
 import { List } from "./shared/List";
+import { Parted } from "./shared/Name";
 import { counted, nameOf, shown, timeOf } from "./shared/names";
 import { PlanOfAll } from "./PlanView";
 import type { Address, Go } from "./place";
@@ -75,7 +76,7 @@ export function HealthView({ api, place, go, version, onJudged }: Props) {
 function Entry({ namespace, name, short, counts, newest }: Troubled) {
   return (
     <>
-      <bdi className="name" title={shown(`${namespace} ${name}`)}>{nameOf({ short, name })}</bdi>
+      <Parted className="name" title={shown(`${namespace} ${name}`)} text={nameOf({ short, name })} />
       <span className="facts"><Troubles counts={counts} isNamed />{newest && <> since {timeOf(newest)}</>}</span>
     </>
   );

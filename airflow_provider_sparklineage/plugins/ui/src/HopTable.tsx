@@ -4,10 +4,11 @@ import { useVirtualizer } from "@tanstack/react-virtual";
 import { useRef } from "react";
 
 import type { Graph, Hop, Place } from "./api";
+import { Parted } from "./shared/Name";
 import { nameOf, shown } from "./shared/names";
 import { RunLink } from "./RunLink";
 
-const HEIGHT = 30;
+const HEIGHT = 46; // two lines
 const TITLES = ["Step", "Dataset", "Partition", "Column", "Made by", "How"];
 
 export function HopTable({ graph, go }: { graph: Graph; go: (change: Partial<Place>) => void }) {
@@ -27,14 +28,14 @@ export function HopTable({ graph, go }: { graph: Graph; go: (change: Partial<Pla
           return (
             <div key={index} role="row" aria-rowindex={index + 2} className="hop" style={{ height: HEIGHT, transform: `translateY(${start}px)` }}>
               <span role="cell">{sign > 0 ? `+${sign}` : sign}</span>
-              <span role="cell" title={shown(`${hop.dataset.namespace} ${hop.dataset.name}`)}><bdi>{nameOf(hop.dataset)}</bdi></span>
+              <span role="cell" title={shown(`${hop.dataset.namespace} ${hop.dataset.name}`)}><Parted text={nameOf(hop.dataset)} /></span>
               <span role="cell">
                 <button type="button" className="link" onClick={() => go({ ...hop.dataset, partition: hop.partition, column: "" })}>
-                  <bdi>{shown(hop.partition) || "all of it"}</bdi>
+                  <Parted text={hop.partition || "all of it"} />
                 </button>
               </span>
-              <span role="cell"><bdi>{shown(hop.column ?? "")}</bdi></span>
-              <span role="cell"><Writer hop={hop} /></span>
+              <span role="cell"><Parted text={hop.column ?? ""} /></span>
+              <span role="cell" className="by"><Writer hop={hop} /></span>
               <span role="cell">{howOf(hop)}</span>
             </div>
           );

@@ -3,11 +3,12 @@
 
 import { useRef, useState } from "react";
 
-import { type Api, clear, type Place, type Plan, type Step } from "./api";
+import { type Api, clear, type Dataset, type Place, type Plan, type Step } from "./api";
 import { useAnswer } from "./shared/asked";
+import { Parted } from "./shared/Name";
 import { counted, shown } from "./shared/names";
 import { Hidden } from "./PartitionView";
-import { RunLink } from "./RunLink";
+import { RunLink, RunName, textOfRun } from "./RunLink";
 
 export function PlanView({ api, place }: { api: Api; place: Place }) {
   const { value, problem } = useAnswer((signal) => api.plan(place, signal), [place.column]);
@@ -22,6 +23,21 @@ export function PlanView({ api, place }: { api: Api; place: Place }) {
     </>
   );
 }
+
+// As many as an address has room for, if names are long.
+const MOST_LETTERS = 6000;
+
+export function PlanOfRange({ api, dataset, spans, version }: { api: Api; dataset: Dataset; spans: [string, string][]; version: unknown }) {
+  const isLong = spans.join().length > MOST_LETTERS;
+  const ask = async (signal: AbortSignal) => (isLong || !spans.length ? null : api.planOfSpans(dataset, spans, signal));
+  const { value, problem, isAsked } = useAnswer(ask, [spans.join("\n"), version]);
+  if (isLong) return <p className="sentence" role="status">Too many partitions are stale in this range; choose a shorter one.</p>;
+  if (problem) return <p className="sentence" role="status">{problem}</p>;
+  if (isAsked) return <p className="sentence" role="status">Looking for what has to run again …</p>;
+  return <Steps title="To run again, so that nothing in this range is stale" plan={value?.refresh ?? NOTHING} />;
+}
+
+const NOTHING: Plan = { steps: [], by_hand: [], hidden: 0, left_out: 0 };
 
 export function PlanOfAll({ api, version }: { api: Api; version: unknown }) {
   const { value, problem } = useAnswer((signal) => api.planOfAll(signal), [version], true);
@@ -100,7 +116,7 @@ function Wave({ title, isOnly, steps }: { title: string; isOnly: boolean; steps:
           {(all ? steps : steps.slice(0, SHOWN)).map(({ run, reasons, may_clear, is_elsewhere, is_certain }) => (
             <tr key={run.run_id}>
               <td>
-                <input type="checkbox" aria-label={`Clear ${shown(run.job ?? run.run_id)}`} disabled={!may_clear || isDone}
+                <input type="checkbox" aria-label={`Clear ${textOfRun(run)}`} disabled={!may_clear || isDone}
                   checked={may_clear && !left.has(run.run_id)} onChange={() => toggle(run.run_id)} />
               </td>
               <td><RunLink run={run} />
@@ -108,7 +124,7 @@ function Wave({ title, isOnly, steps }: { title: string; isOnly: boolean; steps:
                 {!may_clear && !is_elsewhere && <span className="facts"> You may not clear it.</span>}
                 {!is_certain && <span className="facts"> Perhaps: something of this is assumed.</span>}
               </td>
-              <td><bdi>{shown(reasons.slice(0, 3).join("; "))}</bdi>{reasons.length > 3 && ` and ${reasons.length - 3} more`}</td>
+              <td><Parted text={reasons.slice(0, 3).join("; ")} />{reasons.length > 3 && ` and ${reasons.length - 3} more`}</td>
             </tr>
           ))}
         </tbody>
@@ -124,7 +140,7 @@ function Wave({ title, isOnly, steps }: { title: string; isOnly: boolean; steps:
       </p>
       <dialog ref={dialog} aria-label={`Clear ${title.toLowerCase()}`}>
         <p>Airflow will run {counted(wanted.length, "task instance")} again:</p>
-        <ul>{wanted.slice(0, 20).map(({ run }) => <li key={run.run_id}><bdi>{shown(`${run.job} ${run.dag_run_id} ${(run.map_index ?? -1) >= 0 ? run.map_index : ""}`)}</bdi></li>)}</ul>
+        <ul>{wanted.slice(0, 20).map(({ run }) => <li key={run.run_id}><RunName run={run} /> <span className="facts">{shown(run.dag_run_id ?? "")}</span></li>)}</ul>
         {wanted.length > 20 && <p>and {wanted.length - 20} more</p>}
         <div className="tools">
           <button type="button" onClick={() => dialog.current?.close()}>Cancel</button>

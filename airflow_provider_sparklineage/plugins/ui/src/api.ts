@@ -216,6 +216,14 @@ export class Api {
   columnGraph = ({ namespace, name, partition, column }: Place, depth: number, signal: AbortSignal) =>
     this.get<ColumnGraph>("columns/graph", { namespace, name, partition, column, depth: String(depth) }, signal);
 
+  // To make fresh the stale partitions whose names are in one of these spans.
+  planOfSpans = ({ namespace, name }: Dataset, spans: [string, string][], signal: AbortSignal) =>
+    this.get<Record<"refresh", Plan>>(
+      "plan",
+      [["namespace", namespace], ["name", name], ...spans.flatMap(([first, last]) => [["first", first], ["last", last]])],
+      signal
+    );
+
   // All datasets' troubles; a quick answer leaves out what may take long.
   health = (isQuick: boolean, signal: AbortSignal) =>
     this.get<Health>("health", isQuick ? { quick: "true" } : {}, signal);
@@ -226,7 +234,7 @@ export class Api {
   changes = ({ namespace, name }: Dataset, signal: AbortSignal) =>
     this.get<Changes>("changes", { namespace, name }, signal);
 
-  private async get<T>(what: string, query: Record<string, string>, signal: AbortSignal): Promise<T> {
+  private async get<T>(what: string, query: Record<string, string> | string[][], signal: AbortSignal): Promise<T> {
     const url = new URL(what, this.url);
     url.search = new URLSearchParams(query).toString();
     const response = await fetch(url, { signal, credentials: "same-origin" });

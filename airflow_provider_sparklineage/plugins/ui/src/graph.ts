@@ -4,6 +4,7 @@
 import dagre from "@dagrejs/dagre";
 
 import type { Graph, Hop, Place, Run } from "./api";
+import { nameOf, shown } from "./shared/names";
 
 export interface Part {
   kind: "part";
@@ -35,7 +36,21 @@ export interface Drawn {
   lines: Map<string, Line>;
 }
 
-export const SIZE = { part: { width: 220, height: 74 }, job: { width: 200, height: 50 } };
+// Of a box whose name needs one line, and how much a second line adds.
+const SIZE = { part: { width: 220, height: 74 }, job: { width: 200, height: 50 } };
+const [LINE, LETTERS] = [20, 24]; // pixels; the letters of a name that one line has room for
+
+export function sizeOf(box: Box): { width: number; height: number } {
+  const { width, height } = SIZE[box.kind];
+  return { width, height: titleOf(box).length > LETTERS ? height + LINE : height };
+}
+
+// The name that a box shows.
+export function titleOf(box: Box): string {
+  if (box.kind === "part") return nameOf(box);
+  const run = box.runs.values().next().value;
+  return run?.dag_id && run.task_id ? shown(run.task_id) : shown(box.title);
+}
 
 export function drawnOf(graph: Graph, place: Place): Drawn {
   const drawn: Drawn = { boxes: new Map(), lines: new Map() };
@@ -89,7 +104,7 @@ function line(drawn: Drawn, source: string, target: string): void {
 // The left upper corner of each box, data flowing from left to right.
 export function placesOf({ boxes, lines }: Drawn): Map<string, { x: number; y: number }> {
   const layout = new dagre.graphlib.Graph().setGraph({ rankdir: "LR", ranksep: 40, nodesep: 18 }).setDefaultEdgeLabel(() => ({}));
-  boxes.forEach((box) => layout.setNode(box.id, { ...SIZE[box.kind] }));
+  boxes.forEach((box) => layout.setNode(box.id, sizeOf(box)));
   lines.forEach(({ source, target }) => layout.setEdge(source, target));
   dagre.layout(layout);
   return new Map(

@@ -6,11 +6,13 @@ import { useEffect, useRef, useState } from "react";
 import type { Place } from "./api";
 
 export interface Address extends Place {
-  view: string; // of the partition: one of VIEWS, or of the health: "plan"
+  view: string; // of the partition: one of VIEWS, or of the health: "plan"; of a range of time, too
   depth: string; // how many runs in a row the graph follows
   states: string; // the letters of the states to which a list is limited
   open: string; // ends of the graph of columns that were followed further, one a line
   conditions: string; // whether the graph of columns has conditions, too
+  from: string; // the first and the last step of a range of time
+  to: string;
   on: string; // a date of the calendar, to which the list of partitions is limited
   find: string; // words of partitions' names
   q: string; // words of datasets' names
@@ -18,7 +20,10 @@ export interface Address extends Place {
 }
 
 const OF_LIST = { q: "", sort: "" };
-const OF_DATASET = { namespace: "", name: "", partition: "", column: "", view: "", depth: "", states: "", on: "", find: "", open: "", conditions: "" };
+const OF_DATASET = {
+  ...{ namespace: "", name: "", partition: "", column: "", view: "", depth: "", states: "" },
+  ...{ from: "", to: "", on: "", find: "", open: "", conditions: "" },
+};
 const NOWHERE: Address = { ...OF_DATASET, ...OF_LIST };
 
 export type Go = (change: Partial<Address>, isTyped?: boolean) => void;

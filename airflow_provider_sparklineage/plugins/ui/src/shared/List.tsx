@@ -31,14 +31,16 @@ interface Props<T, G extends Group<T>> {
   look?: (item: T, group: G) => string;
   press?: (key: string) => boolean; // a key that means nothing here; whether it means something there
   className?: string;
+  overscan?: number; // how many rows are drawn above and below those in view
   ref?: Ref<ListHandle<T>>;
 }
 
 const HEADING = 32; // pixels
 const OVERSCAN = 10;
+const FEW = 2; // of pages with several lists
 
 export function GroupedList<T, G extends Group<T>>({
-  label, groups, height, entry, choose, isChosen, look, press, className = "", ref,
+  label, groups, height, entry, choose, isChosen, look, press, className = "", overscan = OVERSCAN, ref,
 }: Props<T, G>) {
   const id = useId();
   const host = useRef<HTMLDivElement>(null);
@@ -54,7 +56,7 @@ export function GroupedList<T, G extends Group<T>>({
     estimateSize: (line) => (headings.has(line) ? HEADING : height),
     // Another function for other groups, so that their heights are looked at anew.
     getItemKey: useCallback((line: number) => line, [placed]),
-    overscan: OVERSCAN,
+    overscan,
   });
   const groupOf = (position: number) => placed.findLast(({ first, items }) => items.length && first <= position);
   const scrollTo = (top: number) => {
@@ -200,5 +202,5 @@ export function List({ count, chosen, choose, ...rest }: FlatProps) {
   const groups = useMemo(() => [{ items: Array.from({ length: count }, (_, n) => n) }], [count]);
   const handle = useRef<ListHandle<number>>(null);
   useEffect(() => handle.current?.reveal(Math.max(chosen, 0)), [chosen, count]);
-  return <GroupedList ref={handle} groups={groups} isChosen={(n) => n === chosen} choose={choose} {...rest} />;
+  return <GroupedList ref={handle} groups={groups} isChosen={(n) => n === chosen} choose={choose} overscan={FEW} {...rest} />;
 }

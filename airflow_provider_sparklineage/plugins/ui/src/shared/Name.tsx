@@ -1,12 +1,21 @@
 // Names, and links to where something is shown: no text of an event ever becomes markup.
 
-import type { ReactNode } from "react";
+import { Fragment, type ReactNode } from "react";
 
-import { shown } from "./names";
+import { partsOf, shown } from "./names";
 
 // A name of somebody else's: its direction is its own and turns nothing around it.
 export function Name({ text, className }: { text: string; className?: string }) {
   return <bdi className={className} title={shown(text)} dir="auto">{shown(text)}</bdi>;
+}
+
+// A name that breaks between its parts, where a line is too short for it.
+export function Parted({ text, className, title }: { text: string; className?: string; title?: string }) {
+  return (
+    <bdi className={className} title={title ?? (className && shown(text))}>
+      {partsOf(shown(text)).map((part, n) => <Fragment key={n}>{n > 0 && <wbr />}{part}</Fragment>)}
+    </bdi>
+  );
 }
 
 // A link, but only of the kind that a browser follows to a page; else the text alone, if it is wanted.

@@ -13,6 +13,10 @@ export const lastOf = (name: string): string => shown(name.split("/").filter(Boo
 // The name of a dataset in an answer.
 export const nameOf = ({ short, name }: { short?: string; name: string }): string => (short ? shown(short) : lastOf(name));
 
+// The parts of a name, between which a line may break: "daily_delays_", "of_carrier". They are not
+// shorter than is of use, because each break is an element of the page.
+export const partsOf = (text: string): string[] => text.match(/.{6,}?[_\-./=]+(?![_\-./=]|$)|.+$/gs) ?? [];
+
 export const counted = (count: number, noun: string): string =>
   `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
 
