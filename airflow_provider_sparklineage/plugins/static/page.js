@@ -1,1 +1,1 @@
-async function e(e,t){let{mount:n}=await import(`./main-D97vSBOw.js`);return n(e,t)}export{e as open};
+async function e(e,t){let{mount:n}=await import(`./main-ChAzbdCP.js`);return n(e,t)}export{e as open};
