@@ -52,7 +52,7 @@ NOTHING = (
 )
 RUNNING = "This try has not ended; its Spark lineage appears here when it has."
 NOT_SUBMITTED = "This try has no Spark lineage: it ended before its job was submitted."
-DID_NOTHING = "This try failed before it read or wrote anything that is known."
+DID_NOTHING = "Below is what was expected of this try, and the last run that succeeded."
 ANOTHER_FOLLOWS = "This is the lineage of try {number}, which has ended; another try will follow."
 WAITS = "Try {number} is {state} and has not begun; below is the lineage of try {before}."
 
@@ -201,7 +201,7 @@ def _awaiting(
         message = WAITS.format(number=number, state=answer.state, before=before_number)
         return answer._replace(message=message, expected=expected, last=last)
     last = last_lineage(wanted, earlier, archive, resolved, session)
-    if answer.event:
+    if answer.event and (expected or last):
         message = " ".join(filter(None, [DID_NOTHING, message]))
     elif message == NOTHING and answer.state == TaskInstanceState.UP_FOR_RETRY:
         message = NOT_SUBMITTED

@@ -266,13 +266,13 @@ function partitionOf(partition: unknown): string {
 export function sentenceOf({ state, inputs, outputs }: Model): string {
   const read = namesOf(inputs.filter(({ isDone }) => isDone));
   const written = namesOf(outputs.filter(({ isDone }) => isDone));
-  const done = [read && `read ${read}`, written && `wrote ${written}`].filter(Boolean).join(" and ");
+  const done = [read && `read ${read}`, written && `wrote ${written}`].filter(Boolean).join(", and ");
   const all = [...inputs, ...outputs];
   const having = (statuses: string[]) => all.filter(({ checks }) => checks.some(({ status }) => statuses.includes(status)));
   const wrong = having(["missing", "unexpected"]);
   const checked = wrong.length ? `; not as expected: ${namesOf(wrong)}` : having(["matched"]).length ? ", as expected" : "";
   if (state !== "FAIL") return `${done || "read and wrote nothing that is known"}${checked}.`;
-  return done ? `${done}${checked}, and failed.` : "failed before it read or wrote anything that is known.";
+  return done ? `${done}${checked}, and then failed.` : "failed before it read or wrote anything that is known.";
 }
 
 function namesOf(datasets: Dataset[]): string {
