@@ -196,10 +196,11 @@ def _awaiting(
     waits = answer.state in _WAITING and expected is None
     if waits and (before := _try_before(wanted, earlier, archive, session)):
         event, identity = before
-        last = _last(event, identity, None, resolved, session)
-        number, before_number = wanted.try_number, identity.try_number
-        message = WAITS.format(number=number, state=answer.state, before=before_number)
-        return answer._replace(message=message, expected=expected, last=last)
+        number, state = wanted.try_number, answer.state
+        return answer._replace(
+            message=WAITS.format(number=number, state=state, before=identity.try_number),
+            last=_last(event, identity, None, resolved, session),
+        )
     last = last_lineage(wanted, earlier, archive, resolved, session)
     if answer.event and (expected or last):
         message = " ".join(filter(None, [DID_NOTHING, message]))

@@ -8,7 +8,7 @@ import pytest
 
 from airflow_provider_sparklineage.plugins import page as page_files
 
-HOST = """<!doctype html><html class="light" lang="en"><title>Airflow</title><base href="/"><body>
+HOST = """<!doctype html><html class="light" lang="en"><title>Airflow</title><base href="{base}"><body>
 <div id="host"></div>
 <script type="module">
 globalThis.React = {
@@ -46,6 +46,7 @@ class FakeAirflow:
         self.answers = {"lineage": RUNNING, "partitions": NO_OTHERS}
         self.asked = []
         self.tries = []  # that the lineage was asked for; None for the latest
+        self.base = "/"  # the path that Airflow is served below
         self.map_index = "{mapIndex}"  # Airflow's placeholder, for tasks that are not mapped
         self.withheld = {}
         page.route("http://airflow.example/**", self._answer)
@@ -92,7 +93,7 @@ class FakeAirflow:
 
     def _fulfill(self, route, name):
         if name == "spark-lineage":
-            host = HOST.replace("{mapIndex}", self.map_index)
+            host = HOST.replace("{mapIndex}", self.map_index).replace("{base}", self.base)
             route.fulfill(body=host, content_type="text/html")
         elif name in page_files.files():
             route.fulfill(body=page_files.content(name), content_type=page_files.files()[name])
