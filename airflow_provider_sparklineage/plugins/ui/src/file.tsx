@@ -26,7 +26,7 @@ function Page({ events }: { events: Rec[] }) {
       </label>
     </nav>
   );
-  return <Guard of={event} beside={tools}><One event={event} tools={tools} /></Guard>;
+  return <Guard of={event} tools={tools}><One event={event} tools={tools} /></Guard>;
 }
 
 const NO_LINKS = {};

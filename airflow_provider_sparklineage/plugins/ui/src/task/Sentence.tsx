@@ -13,8 +13,8 @@ interface GuardState {
 }
 
 // A sentence in the place of what cannot be drawn; `of` is what is drawn: another one is tried again.
-// What is in `beside` stays next to the sentence.
-export class Guard extends Component<{ of: unknown; beside?: ReactNode; children: ReactNode }, GuardState> {
+// The `tools` stay next to the sentence.
+export class Guard extends Component<{ of: unknown; tools?: ReactNode; children: ReactNode }, GuardState> {
   override state: GuardState = { of: this.props.of, problem: null };
 
   static getDerivedStateFromError(error: unknown): Partial<GuardState> {
@@ -28,6 +28,6 @@ export class Guard extends Component<{ of: unknown; beside?: ReactNode; children
   override render() {
     const { problem } = this.state;
     if (problem === null) return this.props.children;
-    return <><Sentence text={`The lineage cannot be shown (${problem}).`} />{this.props.beside}</>;
+    return <><Sentence text={`The lineage cannot be shown (${problem}).`} />{this.props.tools}</>;
   }
 }

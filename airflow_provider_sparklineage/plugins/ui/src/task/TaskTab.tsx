@@ -52,7 +52,7 @@ function TaskTab({ shown, task, asking, tryInAddress }: TabProps) {
   };
   const tools = <Tools answer={answer} task={task} choose={choose} />;
   return (
-    <Guard of={answer} beside={tools}>
+    <Guard of={answer} tools={tools}>
       <Try answer={answer} task={task} view={view} setView={setView} askOthers={asking.others} tools={tools} />
     </Guard>
   );
