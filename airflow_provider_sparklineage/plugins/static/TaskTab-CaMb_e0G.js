@@ -9,7 +9,7 @@ import{n as e}from"./rolldown-runtime-WkwZ5CU-.js";import{A as t,B as n,F as r,H
 .sparklineage .top { display: flex; gap: 8px 24px; justify-content: space-between; align-items: start; flex-wrap: wrap; }
 .sparklineage .top > :first-child { flex: 1 1 480px; min-width: 0; }
 .sparklineage .top .sentence { padding: 4px 0; color: var(--ink); }
-.sparklineage nav.tries { display: flex; gap: 8px 14px; align-items: center; justify-content: flex-end; flex-wrap: wrap; max-width: 100%; }
+.sparklineage nav.tries { display: flex; gap: 8px 14px; align-items: center; justify-content: flex-end; flex-wrap: wrap; max-width: 100%; margin-inline-start: auto; }
 .sparklineage code { font: 12px/1.4 var(--mono); }
 
 .sparklineage .state, .sparklineage .badge, .sparklineage .kind {
