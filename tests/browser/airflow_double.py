@@ -8,7 +8,8 @@ import pytest
 
 from airflow_provider_sparklineage.plugins import page as page_files
 
-HOST = """<!doctype html><html class="light" lang="en"><title>Airflow</title><base href="{base}"><body>
+HOST = """<!doctype html><html class="light" lang="en"><title>Airflow</title>
+<base href="{base}"><body>
 <div id="host"></div>
 <script type="module">
 globalThis.React = {

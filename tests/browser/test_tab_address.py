@@ -253,11 +253,13 @@ def test_a_sentence_says_what_was_read_and_written(show, reads, writes, change, 
         pytest.param("unexpected", "read a; not as expected: a.", id="unexpected"),
         pytest.param("matched", "read a, as expected.", id="matched"),
         pytest.param("undeclared", "read a.", id="nothing expected"),
+        pytest.param("unobserved", "read a, and wrote b.", id="not all is known"),
     ],
 )
 def test_it_says_whether_that_was_expected(show, status, text):
-    day = {"named": [{"dt": "2024-05-06"}], "status": status, "from": [source("2024-05-06")]}
-    event = partitioned_event({"a": day})
+    day = {"named": [{"dt": "2024-05-06"}], "from": [source("2024-05-06")]}
+    of_unknown = {"b": {**day, "status": "matched"}} if status == "unobserved" else {}
+    event = partitioned_event({"a": {**day, "status": status}}, of_unknown)
     expect(sentence(show(event))).to_have_text(f"{event['job']['name']} {text}")
 
 

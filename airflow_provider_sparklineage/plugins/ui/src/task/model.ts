@@ -270,7 +270,8 @@ export function sentenceOf({ state, inputs, outputs }: Model): string {
   const all = [...inputs, ...outputs];
   const having = (statuses: string[]) => all.filter(({ checks }) => checks.some(({ status }) => statuses.includes(status)));
   const wrong = having(["missing", "unexpected"]);
-  const checked = wrong.length ? `; not as expected: ${namesOf(wrong)}` : having(["matched"]).length ? ", as expected" : "";
+  const isMatched = having(["matched"]).length > 0 && !having(["unobserved"]).length;
+  const checked = wrong.length ? `; not as expected: ${namesOf(wrong)}` : isMatched ? ", as expected" : "";
   if (state !== "FAIL") return `${done || "read and wrote nothing that is known"}${checked}.`;
   return done ? `${done}${checked}, and then failed.` : "failed before it read or wrote anything that is known.";
 }
