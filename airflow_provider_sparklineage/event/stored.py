@@ -215,6 +215,14 @@ def is_preliminary(document: Mapping[str, Any]) -> bool:
     return misses_detail(document) or not _OF_COLLECTING.isdisjoint(_codes(document))
 
 
+_OF_OTHERS = frozenset({DegradationCode.LAST_KNOWN, DegradationCode.NOT_SUBMITTED})
+
+
+def has_datasets_of_others(document: Mapping[str, Any]) -> bool:
+    """Whether the event has datasets that the last successful run read or wrote, not this try."""
+    return not _OF_OTHERS.isdisjoint(_codes(document))
+
+
 # --- the datasets of an earlier run ---------------------------------------------------------------
 
 

@@ -7,7 +7,9 @@ loses detail, which it declares.
 Until there is an event, the tab shows the expected accesses, which have an XCom of their own. Its
 ``entries`` have the form of those of the partition check (:mod:`.facets`), without the
 observed partitions, and with a ``side``: ``read``, ``write``, or ``either`` for a path among the
-arguments, whose side is not known. An entry without a dataset applies to any output; if its status
+arguments, whose side is not known. A path without a partition states nothing that can be compared,
+so the status of its entry is ``named``; if it is the folder of other datasets, as in
+``--lake /lake``, it has no entry. An entry without a dataset applies to any output; if its status
 is ``inferred``, it has the dates among the arguments instead.
 """
 
@@ -36,7 +38,7 @@ from airflow_provider_sparklineage.model.exceptions import DocumentError
 from airflow_provider_sparklineage.model.representation import MAX_KEPT_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from airflow_provider_sparklineage.event.document import Event
     from airflow_provider_sparklineage.expectations import Expectation
@@ -141,16 +143,19 @@ def expected_document(
     outputs: Iterable[DatasetName],
     expectations: Sequence[Expectation],
     mask: Callable[[str], str],
+    others: Iterable[DatasetName] = (),
 ) -> dict[str, Any]:
     """Describe the accesses that are expected of a try.
 
     :param inputs: declared inputs, with or without expectations
     :param outputs: declared outputs, with or without expectations
     :param mask: hides the secrets in a text
+    :param others: datasets that the task accessed before: a folder of them is no dataset
     :return: ``try_number``, ``entries``, and ``unlisted``: the number of entries beyond
         ``MAX_ENTRIES``
     """
-    entries = [*_entries(expectations)]
+    inputs, outputs = tuple(inputs), tuple(outputs)
+    entries = [*_entries(expectations, _roots((*inputs, *outputs, *others), expectations))]
     with_expectations = {(e["side"], *e["dataset"].values()) for e in entries if "dataset" in e}
     for side, names in ((Side.READ, inputs), (Side.WRITE, outputs)):
         for name in names:
@@ -182,11 +187,30 @@ def fitted_document(document: dict[str, Any], max_bytes: int) -> dict[str, Any] 
     return None
 
 
-def _entries(expectations: Sequence[Expectation]) -> Iterator[dict[str, Any]]:
+def _roots(
+    datasets: Iterable[DatasetName], expectations: Iterable[Expectation]
+) -> set[DatasetName]:
+    """Give the folders, of any depth, that are above datasets."""
+    every = {*datasets, *(e.dataset for e in expectations if e.dataset)}
+    roots = set()
+    for namespace, name in every - {DatasetName(e.namespace, "/") for e in every}:
+        roots.add(DatasetName(namespace, "/"))
+        folders = name.split("/")
+        roots.update(
+            DatasetName(namespace, "/".join(folders[:depth])) for depth in range(1, len(folders))
+        )
+    return roots
+
+
+def _entries(
+    expectations: Sequence[Expectation], roots: Collection[DatasetName]
+) -> Iterator[dict[str, Any]]:
     """Yield one entry for each kind, side and dataset of expectations, and one for all dates.
 
     The dates are those among the job's arguments. A path among the arguments has no entry if it is
-    also declared.
+    also declared, or if it is the folder of other datasets.
+
+    :param roots: the folders of other datasets
     """
     declared = {_about(e) for e in expectations if e.kind is Kind.DECLARED}
     statements: dict[tuple[Kind, str, DatasetName], list[Expectation]] = {}
@@ -197,8 +221,12 @@ def _entries(expectations: Sequence[Expectation]) -> Iterator[dict[str, Any]]:
             side = str(expectation.side or EITHER)
             key = expectation.kind, side, _about(expectation)
             statements.setdefault(key, []).append(expectation)
-    for (_, side, name), of_dataset in statements.items():
-        yield _entry(side, name, of_dataset)
+    for (kind, side, name), of_dataset in statements.items():
+        entry = _entry(side, name, of_dataset)
+        if kind is not Kind.PATH or "expected" in entry:
+            yield entry
+        elif name not in roots:
+            yield {**entry, "status": "named"}
     if dates := [e for e in expectations if e.kind is Kind.INFERRED]:
         yield {**_entry(EITHER, DatasetName("", ""), dates), "status": "inferred"}
 

@@ -465,7 +465,7 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
         with current.cost.before_job:
             push(self, context)
             manifest = capture.bundle.manifest
-            prepare.push_expected(manifest, context)
+            prepare.push_expected(manifest, context, current.prepared)
         outcome = Outcome.FAIL
         failures: list[AirflowFailException] = []
 

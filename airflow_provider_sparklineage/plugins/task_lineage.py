@@ -19,11 +19,13 @@ from sqlalchemy import select
 
 from airflow_provider_sparklineage.event import model, xcom
 from airflow_provider_sparklineage.event.backends import BACKENDS
+from airflow_provider_sparklineage.event.stored import has_datasets_of_others
 from airflow_provider_sparklineage.hooks import sources
 from airflow_provider_sparklineage.links import datahub_pages
 from airflow_provider_sparklineage.links.lineage import LineageJobLink, pages_of
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.exceptions import SparkLineageError
+from airflow_provider_sparklineage.model.terms import Witness
 from airflow_provider_sparklineage.plugins import stored
 from airflow_provider_sparklineage.settings import resolution
 from airflow_provider_sparklineage.settings.connection import DEFAULT_CONN_ID
@@ -50,6 +52,9 @@ NOTHING = (
 )
 RUNNING = "This try has not ended; its Spark lineage appears here when it has."
 NOT_SUBMITTED = "This try has no Spark lineage: it ended before its job was submitted."
+DID_NOTHING = "Below is what was expected of this try, and the last run that succeeded."
+ANOTHER_FOLLOWS = "This is the lineage of try {number}, which has ended; another try will follow."
+WAITS = "Try {number} is {state} and has not begun; below is the lineage of try {before}."
 
 
 class Progress(NamedTuple):
@@ -71,17 +76,19 @@ class Answer(NamedTuple):
     """The tab's answer on the lineage of a try.
 
     :param event: the merged event; None if there is none
-    :param message: reason why there is no event
+    :param message: reason why there is no event; if there is one, a sentence on the state of the
+        try that the event does not tell, or nothing
     :param tries: numbers of the tries with an event, and of the latest try
     :param try_number: number of the try that is shown
     :param latest: number of the latest try
     :param note: further sentences for the reader; empty if there are none
     :param links: pages of the lineage backend: ``job``, and ``datasets`` with a ``url`` each
     :param state: see :class:`Progress`, also for ``has_ended`` and ``expected_at``
-    :param expected: without an event, the expectations of the try
-    :param last: without an event, the lineage that the try will probably have: ``event`` and
-        ``links`` of another try, with its ``run_id``, ``try_number`` and ``map_index``, and
-        ``date``: the logical date of its run in ISO 8601, or None
+    :param expected: the expectations of the try, if it has no event, or failed before it did
+        anything
+    :param last: in the same cases, the lineage that the try will probably have, or would have had:
+        ``event`` and ``links`` of another try, with its ``run_id``, ``try_number`` and
+        ``map_index``, and ``date``: the logical date of its run in ISO 8601, or None
     """
 
     event: dict[str, Any] | None
@@ -132,7 +139,7 @@ def lineage(wanted: TaskIdentity, session: Session) -> Answer | None:
     wanted = replace(wanted, try_number=number)
     resolved, notes = _settings()
     archive = stored.BoundedArchive(resolved, ARCHIVE_TIMEOUT_S)
-    is_pushed = number == latest and (now.has_ended or now.state == TaskInstanceState.UP_FOR_RETRY)
+    is_pushed = number == latest and (now.has_ended or now.state in _BEFORE_ANOTHER_TRY)
     stored_event = stored.pushed(wanted, session) if is_pushed else stored.StoredEvent()
     tries: list[int] = []
     # The archive is asked only if its answer is needed, because its store may be slow or away.
@@ -143,7 +150,7 @@ def lineage(wanted: TaskIdentity, session: Session) -> Answer | None:
             stored_event = full if full.event or not stored_event.event else stored_event
     answer = Answer(
         stored_event.event,
-        stored_event.message or NOTHING,
+        _message(stored_event, now, number),
         sorted({*tries, latest}),
         number,
         latest,
@@ -153,11 +160,16 @@ def lineage(wanted: TaskIdentity, session: Session) -> Answer | None:
         now.has_ended,
         now.expected_at,
     )
-    if not stored_event.event and number == latest and now.state not in _WITHOUT_A_TRY:
+    is_without = not stored_event.event or _did_nothing(stored_event.event)
+    if is_without and number == latest and now.state not in _WITHOUT_A_TRY:
         answer = _awaiting(answer, wanted, archive, resolved, session)
     return answer._replace(note=" ".join([*notes, *filter(None, [archive.complaint])]))
 
 
+_BEFORE_ANOTHER_TRY = frozenset({TaskInstanceState.UP_FOR_RETRY, None})
+"""States in which the latest try has ended, and another one follows: None after a clear."""
+_WAITING = frozenset({TaskInstanceState.SCHEDULED, TaskInstanceState.QUEUED})
+"""States in which the latest try has a number and has not begun, so XComs are of the try before."""
 _WITHOUT_A_TRY = frozenset({TaskInstanceState.SUCCESS, TaskInstanceState.REMOVED})
 """States in which no other try's lineage is shown, because this try will not get one."""
 
@@ -171,18 +183,81 @@ def _awaiting(
 ) -> Answer:
     """Add a try's expectations and the last run's lineage to the answer on the try.
 
-    :param answer: the answer on a try that has no event
+    A try that is scheduled or queued has the lineage of the try before it, even if that failed.
+
+    :param answer: the answer on a try that has no event, or failed before it did anything
     :param wanted: that try
     :param resolved: settings that give the URLs of the backend's pages
     """
     expected = pushed_expectations(wanted, session)
-    last = last_lineage(wanted, answer.tries[:-1], archive, resolved, session)
+    earlier = answer.tries[:-1]
     message = answer.message
-    if message == NOTHING and not answer.has_ended:
+    # After a deferral a try that has begun is scheduled again.
+    waits = answer.state in _WAITING and expected is None
+    if waits and (before := _try_before(wanted, earlier, archive, session)):
+        event, identity = before
+        number, state = wanted.try_number, answer.state
+        return answer._replace(
+            message=WAITS.format(number=number, state=state, before=identity.try_number),
+            last=_last(event, identity, None, resolved, session),
+        )
+    last = last_lineage(wanted, earlier, archive, resolved, session)
+    if answer.event and (expected or last):
+        message = " ".join(filter(None, [DID_NOTHING, message]))
+    elif message == NOTHING and answer.state == TaskInstanceState.UP_FOR_RETRY:
+        message = NOT_SUBMITTED
+    elif message == NOTHING and not answer.has_ended:
         message = RUNNING
     elif message == NOTHING and (expected or last):
         message = NOT_SUBMITTED
     return answer._replace(message=message, expected=expected, last=last)
+
+
+def _message(found: stored.StoredEvent, now: Progress, number: int) -> str:
+    if found.event is None:
+        return found.message or NOTHING
+    follows = number == now.latest and now.state in _BEFORE_ANOTHER_TRY
+    return ANOTHER_FOLLOWS.format(number=number) if follows else ""
+
+
+def _did_nothing(event: dict[str, Any]) -> bool:
+    """Whether a try failed, and neither listener nor observer saw it read or write anything.
+
+    The datasets of its event, if any, are then declared, or those of the last successful run.
+    """
+    if event.get("eventType") != "FAIL":
+        return False
+    entries = model.read_document(event).capture.datasets or ()
+    if any(one.witness not in (None, Witness.DECLARED) for one in entries):
+        return False
+    # Of a large event the entries may be left out; then only these degradations tell.
+    return bool(entries) or not _datasets(event) or has_datasets_of_others(event)
+
+
+def _try_before(
+    wanted: TaskIdentity,
+    tries: Sequence[int],
+    archive: stored.BoundedArchive,
+    session: Session,
+) -> tuple[dict[str, Any], TaskIdentity] | None:
+    """Find the lineage of the nearest try before one that has not begun; None if there is none.
+
+    :param wanted: the try that has not begun
+    :param tries: tries of this task instance that have an event in the archive
+    """
+    value = stored.xcom_value(wanted, xcom.EXPECTED_KEY, session)
+    number = value.get("try_number") if isinstance(value, dict) else None
+    if not isinstance(number, int) or not 0 < number < wanted.try_number:
+        number = wanted.try_number - 1
+    found = stored.pushed(wanted, session).event if number else None
+    if found is not None and not _did_nothing(found):
+        return found, replace(wanted, try_number=number)
+    for earlier in sorted(tries, reverse=True)[:MAX_ARCHIVED]:
+        identity = replace(wanted, try_number=earlier)
+        found = archive.read(identity).event
+        if found is not None and not _did_nothing(found):
+            return found, identity
+    return None
 
 
 def _settings() -> tuple[Settings, list[str]]:
@@ -235,8 +310,9 @@ def _links(
     :param wanted: the try of the event
     :param event: the event as JSON
     :param resolved: used if the try's own link to the backend is not known
-    :return: as ``links`` of :class:`Answer`, and the name of the ``backend``. Only pages that can
-        be opened have a URL. {} if the URL with which the backend's pages begin is not known
+    :return: as ``links`` of :class:`Answer`, the name of the ``backend``, and what its pages
+        ``show``, empty if that is all runs. Only pages that can be opened have a URL.
+        {} if the URL with which the backend's pages begin is not known
     """
     web_url, backend = _pages(wanted, event, resolved, session)
     if not web_url:
@@ -247,6 +323,7 @@ def _links(
     job = event["job"]
     return {
         "backend": backend.title,
+        "show": backend.pages_show,
         "job": backend.job_page(web_url, str(job.get("namespace")), job["name"]),
         "datasets": [{**name._asdict(), "url": url} for name, url in urls if url],
     }
@@ -300,15 +377,25 @@ def last_lineage(
     """
     for event, identity, date in _last_candidates(wanted, tries, archive, session):
         if event is not None and event.get("eventType") == "COMPLETE":
-            return {
-                "event": event,
-                "links": _links(identity, event, resolved, session),
-                "run_id": identity.run_id,
-                "try_number": identity.try_number,
-                "map_index": identity.map_index,
-                "date": date and date.isoformat(),
-            }
+            return _last(event, identity, date, resolved, session)
     return None
+
+
+def _last(
+    event: dict[str, Any],
+    identity: TaskIdentity,
+    date: datetime | None,
+    resolved: Settings,
+    session: Session,
+) -> dict[str, Any]:
+    return {
+        "event": event,
+        "links": _links(identity, event, resolved, session),
+        "run_id": identity.run_id,
+        "try_number": identity.try_number,
+        "map_index": identity.map_index,
+        "date": date and date.isoformat(),
+    }
 
 
 def _last_candidates(

@@ -8,7 +8,8 @@ import pytest
 
 from airflow_provider_sparklineage.plugins import page as page_files
 
-HOST = """<!doctype html><html class="light" lang="en"><title>Airflow</title><body>
+HOST = """<!doctype html><html class="light" lang="en"><title>Airflow</title>
+<base href="{base}"><body>
 <div id="host"></div>
 <script type="module">
 globalThis.React = {
@@ -34,6 +35,7 @@ RUNNING = {
     "expected": None,
     "last": None,
 }
+TAB = "http://airflow.example/dags/shop/runs/of%206/tasks/revenue/plugin/spark-lineage"
 NO_OTHERS = {"runs": 0, "datasets": [], "note": ""}
 
 
@@ -44,6 +46,9 @@ class FakeAirflow:
         self.page = page
         self.answers = {"lineage": RUNNING, "partitions": NO_OTHERS}
         self.asked = []
+        self.tries = []  # that the lineage was asked for; None for the latest
+        self.base = "/"  # the path that Airflow is served below
+        self.map_index = "{mapIndex}"  # Airflow's placeholder, for tasks that are not mapped
         self.withheld = {}
         page.route("http://airflow.example/**", self._answer)
 
@@ -66,20 +71,31 @@ class FakeAirflow:
             self.page.wait_for_timeout(20)
         pytest.fail(f"{name} was not asked for")
 
-    def open(self):
-        self.page.goto("http://airflow.example/")
+    def is_asked_for_tries(self, *tries):
+        for _ in range(200):
+            if self.tries == [*tries]:
+                return
+            self.page.wait_for_timeout(20)
+        pytest.fail(f"tries were asked for: {self.tries}")
+
+    def open(self, query=""):
+        self.page.goto(f"{TAB}{query}")
 
     def _answer(self, route):
-        name = urllib.parse.urlsplit(route.request.url).path.rpartition("/")[2]
+        url = urllib.parse.urlsplit(route.request.url)
+        name = url.path.rpartition("/")[2]
         self.asked.append(name)
+        if name == "lineage":
+            self.tries += urllib.parse.parse_qs(url.query).get("try_number", [None])
         if name in self.withheld:
             self.withheld[name].append(route)
         else:
             self._fulfill(route, name)
 
     def _fulfill(self, route, name):
-        if not name:
-            route.fulfill(body=HOST, content_type="text/html")
+        if name == "spark-lineage":
+            host = HOST.replace("{mapIndex}", self.map_index).replace("{base}", self.base)
+            route.fulfill(body=host, content_type="text/html")
         elif name in page_files.files():
             route.fulfill(body=page_files.content(name), content_type=page_files.files()[name])
         elif name == "state":

@@ -73,14 +73,14 @@ def test_a_column_that_is_clicked_highlights_its_sources(tab):
 
 def test_datasets_and_job_lead_to_the_lineage_backend(tab):
     root = tab("revenue")
-    job = root.get_by_role("link", name="in Marquez")
+    job = root.locator("nav").get_by_role("link", name="in Marquez: latest run")
     url = re.compile("^http://marquez.example:3000/lineage/job/tests/lineage_shown.revenue")
     expect(job).to_have_attribute("href", url)
-    expect(root.get_by_role("link", name="open")).to_have_count(5)
+    expect(root.locator(".card").get_by_text("in Marquez: latest run")).to_have_count(5)
 
 
 def test_they_lead_to_the_one_of_the_task_s_own_connection(tab):
-    job = tab("mapped/mapped/0").get_by_role("link", name="in Marquez")
+    job = tab("mapped/mapped/0").locator("nav").get_by_role("link", name="in Marquez")
     expect(job).to_have_attribute("href", re.compile(f"^{OTHER_WEB_URL}/lineage/job/tests/"))
 
 
@@ -91,10 +91,39 @@ def test_an_earlier_try_is_shown_from_the_archive(tab):
     expect(root.locator(".state")).to_have_text("FAIL")
 
 
+def test_the_try_and_the_column_are_in_the_address(tab):
+    root = tab("revenue")
+    root.get_by_label("Try").select_option("1")
+    expect(root.locator(".state")).to_have_text("FAIL")
+    written = root.get_by_role("listbox", name="Columns written")
+    written.get_by_role("option", name="revenue").click()
+    address = (
+        "/tasks/revenue/plugin/spark-lineage?try_number=1&side=to&namespace=file"
+        "&name=%2Flake%2Frevenue&column=revenue"
+    )
+    assert root.page.url.endswith(address)
+    root.page.reload()
+    expect(root.locator(".state")).to_have_text("FAIL")
+    expect(root.locator(".row[aria-selected=true]")).to_contain_text("revenue")
+    root.page.go_back()
+    expect(root.locator(".row[aria-selected=true]")).to_have_count(0)
+    expect(root.locator(".state")).to_have_text("FAIL")
+    root.page.go_back()
+    expect(root.locator(".state")).to_have_text("COMPLETE")
+
+
+def test_a_card_leads_to_its_dataset_in_the_history(tab):
+    root = tab("revenue")
+    link = root.get_by_role("link", name="all partitions, of all runs of orders", exact=True)
+    expect(link).to_have_count(1)
+    path = "/plugin/spark-lineage-history?namespace=file&name=%2Flake%2Forders"
+    assert link.get_attribute("href").endswith(path)
+
+
 def test_each_instance_of_a_mapped_task_has_its_own_lineage(tab):
     first, second = tab("mapped/mapped/0"), tab("mapped/mapped/1")
-    for root in (first, second):
-        expect(root.locator("h2")).to_contain_text("lineage_shown.mapped")
+    for index, root in enumerate((first, second)):
+        expect(root.locator("h2")).to_contain_text(f"lineage_shown.mapped [{index}] read ")
     assert (
         first.locator("header .facts").inner_text() != second.locator("header .facts").inner_text()
     )

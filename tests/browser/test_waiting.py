@@ -171,6 +171,57 @@ def test_the_last_run_is_shown_as_what_it_is(airflow, staging, last, title):
     expect(airflow.root.locator(".last .card")).to_have_count(5)
 
 
+def test_the_last_run_leads_to_its_own_tab(airflow, staging):
+    airflow.map_index = "7"
+    airflow.answers["lineage"] = RUNNING | {"last": last_of(staging, try_number=2, map_index=7)}
+    airflow.open()
+    link = airflow.root.locator(".last > h3").get_by_role("link")
+    of_last = "/runs/of%205/tasks/revenue/mapped/7/plugin/spark-lineage?try_number=2"
+    expect(link).to_have_attribute("href", re.compile(f"{re.escape(of_last)}$"))
+
+
+def test_a_queued_retry_shows_the_try_before(airflow, staging):
+    message = "Try 2 is queued and has not begun; below is the lineage of try 1."
+    before = last_of(staging | {"eventType": "FAIL"}, run_id="of 6", date=None)
+    waits = {"state": "queued", "message": message, "last": before, "latest": 2, "try_number": 2}
+    airflow.answers["lineage"] = RUNNING | waits
+    airflow.open()
+    expect(airflow.root.locator(".top .sentence")).to_have_text(message)
+    expect(airflow.root.locator(".last > h3")).to_contain_text("Try 1 of this run")
+    expect(airflow.root.locator(".last .card")).to_have_count(5)
+
+
+def test_a_try_that_did_nothing_shows_what_was_expected_and_the_last_run(airflow, staging):
+    nothing = staging | {"eventType": "FAIL", "inputs": [], "outputs": []}
+    message = "Below is what was expected of this try, and the last run that succeeded."
+    answer = {"state": "failed", "message": message, "expected": EXPECTED, "last": last_of(staging)}
+    airflow.answers["lineage"] = done(nothing) | answer
+    airflow.open()
+    failed = "staging_chain failed before it read or wrote anything that is known."
+    expect(airflow.root.locator("h2").first).to_contain_text(failed)
+    expect(airflow.root.locator(".top .sentence")).to_have_text(message)
+    expect(airflow.root.get_by_role("region", name="Missing or assumed")).to_have_count(2)
+    expect(airflow.root.locator(".partitions tbody tr")).to_have_count(4)
+    expect(airflow.root.locator(".last > h3")).to_have_text("Last run: 2024-05-05")
+    expect(airflow.root.locator(".card")).to_have_count(5)  # of the last run alone
+    assert broken(airflow.page) == []
+
+
+def test_a_path_that_an_argument_names_is_not_expected(airflow):
+    entry = {"dataset": {"namespace": "file", "name": "/lake/planes"}, "from": []}
+    entries = [{**entry, "side": "either", "status": "named"}]
+    airflow.answers["lineage"] = RUNNING | {"expected": EXPECTED | {"entries": entries}}
+    airflow.open()
+    cells = airflow.root.locator(".partitions tbody td")
+    expect(cells).to_have_text(["/lake/planes", "", "named by an argument", "", ""])
+
+
+def test_a_mapped_try_that_waits_has_its_index(airflow):
+    airflow.map_index = "7"
+    airflow.open()
+    expect(airflow.root.get_by_role("status")).to_have_text("Map index 7. This try has not ended.")
+
+
 def test_after_a_failure_nothing_is_awaited(airflow, staging):
     failed = {"state": "failed", "has_ended": True, "last": last_of(staging)}
     airflow.answers["lineage"] = RUNNING | failed

@@ -20,17 +20,22 @@ from airflow_provider_sparklineage.event import xcom
 from airflow_provider_sparklineage.event.archive import Archive
 from airflow_provider_sparklineage.event.document import Written
 from airflow_provider_sparklineage.event.pipeline import ready_to_send
+from airflow_provider_sparklineage.expectations import Expectation, Kind
 from airflow_provider_sparklineage.history import incoming
 from airflow_provider_sparklineage.history.engines.building import build
 from airflow_provider_sparklineage.history.sources import LocalFiles, refused
 from airflow_provider_sparklineage.history.store import Store
 from airflow_provider_sparklineage.lineage.application.accumulation import SparkApplication
+from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.exceptions import SettingsError
+from airflow_provider_sparklineage.model.last_run import LastRun, LastRunDataset
 from airflow_provider_sparklineage.model.representation import Adaptation
 from airflow_provider_sparklineage.operators import partition_check
-from airflow_provider_sparklineage.operators.attempt import publish
+from airflow_provider_sparklineage.operators.attempt import prepare, publish
+from airflow_provider_sparklineage.operators.attempt.other_runs import EarlierLineage
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
-from airflow_provider_sparklineage.spark.capture.bundle import TaskIdentity
+from airflow_provider_sparklineage.settings.resolution import resolve
+from airflow_provider_sparklineage.spark.capture.bundle import Manifest, TaskIdentity
 
 pytestmark = pytest.mark.airflow
 
@@ -194,6 +199,18 @@ def test_what_is_expected_is_there_while_the_job_runs(spark_submit, execute, con
         ("write", "/lake/revenue", {"summary": "dt=2024-05-06"}),
     ]
     assert (value["try_number"], value["unlisted"]) == (1, 0)
+
+
+def test_the_folder_of_the_last_run_s_tables_is_not_expected(context):
+    names = [DatasetName("file", name) for name in ("/lake", "/lake/planes", "/other")]
+    paths = tuple(Expectation(Kind.PATH, dataset=name) for name in names)
+    manifest = Manifest("", task=TASK, expectations=paths)
+    tables = LastRun(inputs=(LastRunDataset("file", "/lake/flights"),))
+    for known in (EarlierLineage(tables), EarlierLineage(stand_in=tables)):
+        prepared = prepare.Prepared(resolve(), known)
+        prepare.push_expected(manifest, context, prepared)
+        entries = context["ti"].xcoms[xcom.EXPECTED_KEY]["entries"]
+        assert [e["dataset"]["name"] for e in entries] == ["/lake/planes", "/other"]
 
 
 @pytest.mark.parametrize(("max_bytes", "entries"), [(50, None), (1500, 6)])

@@ -52,6 +52,9 @@ class Backend(ABC):
     """Whether it needs time for each column and each edge of an event, so that a client's time
     limit ends before the backend has stored an event with many columns."""
 
+    pages_show: ClassVar[str] = ""
+    """The runs that its pages on jobs and datasets show first, in words; empty if they show all."""
+
     # --- events -----------------------------------------------------------------------------------
 
     def identity(self, dataset: DatasetName) -> DatasetName | None:

@@ -100,6 +100,7 @@ class Marquez(Backend):
     versions_by_schema = True
     shows_descriptions = True
     pays_per_column = True
+    pages_show = "latest run"
 
     def identity(self, dataset: DatasetName) -> DatasetName | None:
         """Replace the namespace's forbidden characters by ``_``, and long names' ends by checksums.

@@ -416,22 +416,27 @@ def _named(entry: object, locator: Locator) -> DatasetName | None:
     return DatasetName(dataset.namespace, dataset.name) if dataset is not None else None
 
 
-def push_expected(manifest: Manifest, context: Context) -> None:
+def push_expected(manifest: Manifest, context: Context, prepared: Prepared | None) -> None:
     """Push an XCom with the try's expected datasets and partitions; never raises.
 
     The tab of this package on the task instance's page shows them while the job runs.
 
     :param manifest: the manifest of the try, in which they were noted
+    :param prepared: the events of other runs, whose datasets tell folders of datasets from
+        datasets; None if Airflow was not asked
     """
     try:
         if manifest.task is None:
             return
+        known = prepared.known if prepared else NO_EARLIER_LINEAGE
+        runs = (known.last, known.stand_in)
         document = xcom.expected_document(
             manifest.task.try_number,
             manifest.declared_inputs,
             manifest.declared_outputs,
             manifest.expectations,
             masked,
+            [one.dataset for run in runs for one in (*run.inputs, *run.outputs)],
         )
         if (value := xcom.fitted_document(document, xcom.MAX_BYTES)) is not None:
             context["ti"].xcom_push(key=xcom.EXPECTED_KEY, value=value)

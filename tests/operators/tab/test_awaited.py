@@ -14,6 +14,17 @@ from tests.operators.tab.conftest import LATEST, event
 pytestmark = pytest.mark.airflow
 
 EXPECTED = {"try_number": LATEST, "entries": [{"side": "read"}], "unlisted": 0}
+
+
+def reading(name, witness="listener", code=""):
+    """Make the event of a try that read a dataset; ``witness`` is None if that is not noted."""
+    dataset = {"namespace": "s3://lake", "name": name}
+    seen = [{"dataset": dataset, "side": "read", "witness": witness}] if witness else None
+    capture = {"datasets": seen, "degradations": [{"code": code, "message": "m"}]}
+    facets = {"facets": {"sparkLineage_capture": capture}}
+    return event() | {"inputs": [dataset], "run": facets}
+
+
 FAILED = event("failed") | {"eventType": "FAIL"}
 
 
@@ -41,6 +52,104 @@ def test_so_has_one_that_ended_before_its_job_was_submitted(ask, ran, is_at, sta
     answer = ask()
     assert (answer["event"], answer["message"]) == (None, task_lineage.NOT_SUBMITTED)
     assert answer["last"]["run_id"] == "run of 5"
+
+
+@pytest.mark.parametrize("state", ["queued", "scheduled"])
+@pytest.mark.parametrize("outcome", ["FAIL", "COMPLETE"])
+def test_a_queued_retry_has_the_try_before(ask, ran, push, is_at, state, outcome):
+    ran(5, event("of the 5th"))
+    before = reading("orders") | {"eventType": outcome}
+    push(before)
+    is_at(state)
+    answer = ask()
+    message = f"Try 3 is {state} and has not begun; below is the lineage of try 2."
+    assert (answer["event"], answer["message"]) == (None, message)
+    last = answer["last"]
+    assert (last["event"], last["run_id"], last["try_number"]) == (before, "manual", 2)
+
+
+def test_so_it_has_from_the_archive(ask, is_at, archive):
+    before = reading("orders") | {"eventType": "FAIL"}
+    archive.write(TaskIdentity("shop", "revenue", "manual", 1), Written(before))
+    archive.write(TaskIdentity("shop", "revenue", "manual", 2), Written(FAILED))
+    is_at("queued")
+    answer = ask()
+    assert answer["message"].endswith("below is the lineage of try 1.")
+    assert (answer["last"]["event"], answer["last"]["try_number"]) == (before, 1)
+
+
+def test_a_try_that_is_queued_after_a_deferral_has_begun(ask, push, is_at):
+    push(EXPECTED, key=EXPECTED_KEY)
+    push(event())
+    is_at("queued")
+    answer = ask()
+    assert (answer["message"], answer["expected"]) == (task_lineage.RUNNING, EXPECTED)
+
+
+def test_a_first_try_that_is_queued_has_the_last_run(ask, ran, is_at):
+    ran(5, event("of the 5th"))
+    is_at("queued", try_number=1)
+    answer = ask()
+    assert (answer["message"], answer["last"]["run_id"]) == (task_lineage.RUNNING, "run of 5")
+
+
+@pytest.mark.parametrize("state", ["up_for_retry", None])
+def test_a_try_that_another_follows_says_so(ask, push, is_at, state):
+    push(event())
+    is_at(state)
+    answer = ask()
+    message = "This is the lineage of try 3, which has ended; another try will follow."
+    assert (answer["event"], answer["message"]) == (event(), message)
+
+
+def test_one_to_be_retried_that_has_no_lineage_has_ended(ask, ran, is_at):
+    ran(5, event("of the 5th"))
+    is_at("up_for_retry")
+    answer = ask()
+    assert answer["message"] == task_lineage.NOT_SUBMITTED
+    assert answer["last"]["run_id"] == "run of 5"
+
+
+@pytest.mark.parametrize(
+    "failed",
+    [
+        pytest.param(FAILED, id="no dataset"),
+        pytest.param(reading("orders", "declared") | {"eventType": "FAIL"}, id="a declared one"),
+        pytest.param(
+            reading("orders", None, "last_known") | {"eventType": "FAIL"}, id="of the last run"
+        ),
+        pytest.param(
+            reading("orders", None, "not_submitted") | {"eventType": "FAIL"}, id="not submitted"
+        ),
+    ],
+)
+def test_one_that_failed_before_it_did_anything_has_what_is_expected(ask, ran, push, is_at, failed):
+    ran(5, event("of the 5th"))
+    push(failed)
+    push(EXPECTED, key=EXPECTED_KEY)
+    is_at("failed")
+    answer = ask()
+    assert (answer["event"], answer["message"]) == (failed, task_lineage.DID_NOTHING)
+    assert (answer["expected"], answer["last"]["run_id"]) == (EXPECTED, "run of 5")
+
+
+@pytest.mark.parametrize(
+    "failed",
+    [
+        pytest.param(reading("orders") | {"eventType": "FAIL"}, id="seen"),
+        pytest.param(reading("orders", "both", "last_known") | {"eventType": "FAIL"}, id="in part"),
+        pytest.param(reading("orders", None) | {"eventType": "FAIL"}, id="not known who saw it"),
+        pytest.param(event(), id="succeeded"),
+    ],
+)
+def test_one_that_did_anything_has_its_own_lineage_alone(ask, ran, push, is_at, failed):
+    ran(5, event("of the 5th"))
+    push(failed)
+    push(EXPECTED, key=EXPECTED_KEY)
+    is_at("failed")
+    answer = ask()
+    assert (answer["event"], answer["message"]) == (failed, "")
+    assert (answer["expected"], answer["last"]) == (None, None)
 
 
 def test_one_that_has_its_own_lineage_has_no_other(ask, ran, push):

@@ -76,8 +76,7 @@ def test_it_is_not_asked_for_what_the_xcom_of_the_only_try_has(ask, push, is_at,
 
 
 @pytest.mark.parametrize("state", ["running", "queued", "scheduled", "deferred", None])
-def test_a_task_that_goes_on_has_not_ended(ask, push, is_at, state):
-    push(event("of the try before, until the process of this one clears it"))
+def test_a_task_that_goes_on_has_not_ended(ask, is_at, state):
     is_at(state)
     answer = ask()
     assert answer["message"] == task_lineage.RUNNING

@@ -24,8 +24,8 @@ def source(kind, number=6, template="{{ ds }}"):
     return Source(kind, "application_args[1]", template, value, "dt", ("ds",), ("ds",))
 
 
-def described(*expectations, inputs=(), outputs=(), mask=str):
-    return xcom.expected_document(2, inputs, outputs, expectations, mask)
+def described(*expectations, inputs=(), outputs=(), mask=str, others=()):
+    return xcom.expected_document(2, inputs, outputs, expectations, mask, others)
 
 
 def in_short(document):
@@ -108,6 +108,50 @@ def test_declared_datasets_are_there_without_expectations():
         ("read", "/lake/orders", "expected", "dt=2024-05-06"),
         ("write", "/lake/revenue", "expected", None),
     ]
+
+
+def bare(name, namespace="file"):
+    return Expectation(Kind.PATH, dataset=DatasetName(namespace, name))
+
+
+@pytest.mark.parametrize(
+    ("root", "more"),
+    [
+        pytest.param(
+            bare("/lake"), {"expectations": [bare("/lake/planes")]}, id="of another argument"
+        ),
+        pytest.param(bare("/lake"), {"outputs": [REVENUE]}, id="of a declared dataset"),
+        pytest.param(bare("/lake"), {"others": [ORDERS]}, id="of a table of the last run"),
+        pytest.param(
+            bare("/lake"), {"others": [DatasetName("file", "/lake/a/b/c")]}, id="far above it"
+        ),
+        pytest.param(
+            bare("/", "s3://lake"), {"others": [DatasetName("s3://lake", "orders")]}, id="a bucket"
+        ),
+    ],
+)
+def test_the_folder_of_other_datasets_is_no_dataset(root, more):
+    expectations = more.pop("expectations", [])
+    names = [name for _, name, *_ in in_short(described(root, *expectations, **more))]
+    assert root.dataset.name not in names
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        pytest.param(DatasetName("file", "/lakes/orders"), id="a longer name"),
+        pytest.param(DatasetName("s3://lake", "/lake/orders"), id="another namespace"),
+        pytest.param(DatasetName("file", "/lake"), id="itself"),
+    ],
+)
+def test_a_path_without_a_partition_is_named_and_not_expected(other):
+    document = described(bare("/lake"), others=[other])
+    assert in_short(document) == [("either", "/lake", "named", None)]
+
+
+def test_a_partition_in_a_folder_of_other_datasets_is_expected():
+    document = described(of_orders(Kind.PATH, None), others=[DatasetName("file", "/lake/orders/x")])
+    assert in_short(document) == [("either", "/lake/orders", "expected", "dt=2024-05-06")]
 
 
 def test_it_is_of_a_try_and_says_where_values_come_from():

@@ -1,5 +1,7 @@
 // What the page asks Airflow's API server: our endpoints, and Airflow's own to clear.
 
+import { tabOf } from "./shared/address";
+
 export interface Dataset {
   namespace: string;
   name: string;
@@ -266,7 +268,5 @@ async function problemOf(response: Response): Promise<string> {
 // Where Airflow shows a task instance, with our tab; null for a run that is none.
 export function pageOf(run: Run): string | null {
   if (!run.dag_id || !run.dag_run_id || !run.task_id) return null;
-  const [dag, dagRun, task] = [run.dag_id, run.dag_run_id, run.task_id].map(encodeURIComponent);
-  const mapped = run.map_index !== null && run.map_index >= 0 ? `/mapped/${run.map_index}` : "";
-  return new URL(`dags/${dag}/runs/${dagRun}/tasks/${task}${mapped}/plugin/spark-lineage`, document.baseURI).href;
+  return tabOf({ dagId: run.dag_id, runId: run.dag_run_id, taskId: run.task_id, mapIndex: run.map_index });
 }

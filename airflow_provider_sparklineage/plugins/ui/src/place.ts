@@ -4,6 +4,7 @@
 import { useEffect, useRef, useState } from "react";
 
 import type { Place } from "./api";
+import { enter, followAddress, here, queryOf } from "./shared/address";
 
 export interface Address extends Place {
   view: string; // of the partition: one of VIEWS, or of the health: "plan"; of a range of time, too
@@ -34,12 +35,8 @@ function read(): Address {
   return Object.fromEntries(entries) as unknown as Address;
 }
 
-// The address of a state, as a link has it. Airflow's page has a <base>, against which a query alone
-// would be resolved.
-export function hrefOf(address: Partial<Address>): string {
-  const query = new URLSearchParams(Object.entries(address).filter(([, value]) => value));
-  return `${window.location.pathname}${query.size ? `?${query}` : ""}`;
-}
+// The address of a state, as a link has it.
+export const hrefOf = (address: Partial<Address>): string => here(queryOf({ ...address }));
 
 // Gives the state, and the function that changes a part of it. What is typed (`isTyped`) makes no new
 // entry of the browser's history.
@@ -50,27 +47,13 @@ export function usePlace(): [Address, Go] {
     latest.current = next;
     setPlace(next);
   };
-  useEffect(() => {
-    const { pathname } = window.location;
-    // Airflow's own links change the address without an event of the window.
-    const follow = () => window.location.pathname === pathname && show(read());
-    const changes = (window as { navigation?: EventTarget }).navigation;
-    window.addEventListener("popstate", follow);
-    changes?.addEventListener("currententrychange", follow);
-    return () => {
-      window.removeEventListener("popstate", follow);
-      changes?.removeEventListener("currententrychange", follow);
-    };
-  }, []);
+  useEffect(() => followAddress(() => show(read())), []);
   const go: Go = (change, isTyped = false) => {
     const before = latest.current;
     const isOther = [change.namespace ?? before.namespace, change.name ?? before.name].join() !== [before.namespace, before.name].join();
     const next = { ...before, ...(isOther ? OF_DATASET : {}), ...change };
     show(next);
-    // Airflow's router numbers the entries of the history.
-    const state = window.history.state as { idx?: number } | null;
-    if (isTyped) window.history.replaceState(state, "", hrefOf(next));
-    else window.history.pushState({ ...state, idx: (state?.idx ?? 0) + 1 }, "", hrefOf(next));
+    enter(hrefOf(next), isTyped);
   };
   return [place, go];
 }

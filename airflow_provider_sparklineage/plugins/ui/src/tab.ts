@@ -61,7 +61,13 @@ function SparkLineageTab(props: Props) {
   return React.createElement("div", { ref: host, "data-sparklineage": "" });
 }
 
-// Show the latest try below an element; gives a function that ends what was begun.
+// The try that the page's address names, as Airflow's own pages do; null for the latest.
+function tryInAddress(): number | null {
+  const found = new URLSearchParams(window.location.search).get("try_number") ?? "";
+  return /^[1-9]\d{0,8}$/.test(found) ? Number(found) : null;
+}
+
+// Show a try below an element; gives a function that ends what was begun.
 function openTab(host: HTMLElement, task: Task): () => void {
   const ending = new AbortController();
   const ask: Ask = (what, query = {}) => {
@@ -76,10 +82,11 @@ function openTab(host: HTMLElement, task: Task): () => void {
   main.setAttribute("aria-busy", "true");
   shadow.adoptedStyleSheets = [SKELETON];
   shadow.replaceChildren(main);
-  const first = ask("lineage");
+  const tryNumber = tryInAddress();
+  const first = ask("lineage", tryNumber === null ? {} : { try_number: String(tryNumber) });
   first.catch(() => {}); // it is reported once the files are there
   import("./task/TaskTab").then(
-    ({ mount }) => ending.signal.aborted || mount(main, task, ask, first, ending.signal),
+    ({ mount }) => ending.signal.aborted || mount(main, task, ask, first, ending.signal, tryInAddress),
     () => {
       main.setAttribute("aria-busy", "false");
       main.replaceChildren("The files of this tab could not be loaded; load the page anew.");

@@ -18,11 +18,18 @@ export function Parted({ text, className, title }: { text: string; className?: s
   );
 }
 
+interface LinkProps {
+  url: string | undefined;
+  children: ReactNode;
+  otherwise?: ReactNode;
+  label?: string | undefined; // for a screen reader, where links to several things have one text
+}
+
 // A link, but only of the kind that a browser follows to a page; else the text alone, if it is wanted.
-export function Link({ url, children, otherwise = null }: { url: string | undefined; children: ReactNode; otherwise?: ReactNode }) {
+export function Link({ url, children, otherwise = null, label }: LinkProps) {
   const target = url ? targetOf(url) : null;
   if (!target) return otherwise;
-  return <a href={target} target="_blank" rel="noopener noreferrer">{children}</a>;
+  return <a href={target} target="_blank" rel="noopener noreferrer" aria-label={label}>{children}</a>;
 }
 
 function targetOf(url: string): string | null {

@@ -7,21 +7,27 @@ import { Name } from "../shared/Name";
 import { counted } from "../shared/names";
 import { useNearness } from "../shared/near";
 import { Card } from "./Card";
+import type { ChosenColumn } from "./Explanation";
 import type { Dataset, Model, Side } from "./model";
 import type { Search } from "./search";
 import { type OtherRuns, Strip } from "./Strip";
 
 export interface Links {
   backend?: string;
+  show?: string; // the runs that its pages show; "" for all
   job?: string;
   datasets?: { namespace: string; name: string; url: string }[];
-  history?: string; // URL of the page of many runs, in Airflow
+  isInAirflow?: boolean; // where the page of many runs is
 }
+
+// Where a link to the lineage backend leads.
+export const placeOf = ({ backend, show }: Links): string => `in ${backend}${show ? `: ${show}` : ""}`;
 
 interface Props {
   model: Model;
   links: Links;
   search: Search;
+  chosen: ChosenColumn | null;
   lit: ReadonlySet<string> | null; // keys of the datasets that the chosen column has to do with
   others: OtherRuns;
   all: Record<Side, boolean>; // whether all datasets are asked for, or the first
@@ -33,7 +39,7 @@ interface Line {
   isLit: boolean;
 }
 
-export function Flow({ model, links, search, lit, others, all, turn }: Props) {
+export function Flow({ model, links, search, chosen, lit, others, all, turn }: Props) {
   const host = useRef<HTMLElement>(null);
   const task = useRef<HTMLDivElement>(null);
   const [cards] = useState(() => new Map<Dataset, Element>());
@@ -52,7 +58,7 @@ export function Flow({ model, links, search, lit, others, all, turn }: Props) {
     return () => observer.disconnect();
   }, [connect]);
   const side = (side: Side, datasets: Dataset[]) => (
-    <Datasets side={side} datasets={datasets} {...shown[side]} {...{ links, search, lit, others, cards }} isAll={all[side]}
+    <Datasets side={side} datasets={datasets} {...shown[side]} {...{ links, search, chosen, lit, others, cards }} isAll={all[side]}
       turn={(isAll) => turn(side, isAll)} />
   );
   return (
@@ -89,6 +95,7 @@ interface DatasetsProps extends Shown {
   datasets: Dataset[];
   links: Links;
   search: Search;
+  chosen: ChosenColumn | null;
   lit: ReadonlySet<string> | null;
   others: OtherRuns;
   cards: Map<Dataset, Element>;
@@ -96,7 +103,7 @@ interface DatasetsProps extends Shown {
   turn: (isAll: boolean) => void;
 }
 
-function Datasets({ side, datasets, found, drawn, links, search, lit, others, cards, isAll, turn }: DatasetsProps) {
+function Datasets({ side, datasets, found, drawn, links, search, chosen, lit, others, cards, isAll, turn }: DatasetsProps) {
   const list = useNearness();
   const places = useMemo(() => new Map(datasets.map((dataset, n) => [dataset, n])), [datasets]);
   const pages = useMemo(
@@ -112,7 +119,8 @@ function Datasets({ side, datasets, found, drawn, links, search, lit, others, ca
       {!found.length && <p className="none">{datasets.length ? search.nothing(side) : `Nothing was ${side}.`}</p>}
       <div className="cards">
         {drawn.map((dataset) => (
-          <Card key={places.get(dataset)} dataset={dataset} url={pages.get(dataset.key)} history={links.history ?? ""}
+          <Card key={places.get(dataset)} dataset={dataset} url={pages.get(dataset.key)} links={links}
+            column={chosen?.dataset.key === dataset.key ? chosen.column.name : ""}
             isLit={lit?.has(dataset.key) ?? false} isMany={drawn.length > FIRST} list={list} places={cards}
             strip={<Strip dataset={dataset} others={others} />} />
         ))}

@@ -5,12 +5,12 @@ import { type ReactNode, useEffect, useMemo, useState } from "react";
 
 import { useAnswer } from "../shared/asked";
 import type { Partition } from "../shared/dates";
-import { Link, Name } from "../shared/Name";
+import { Name } from "../shared/Name";
 import { counted, shown } from "../shared/names";
 import { chosenOf, type Choice, Columns } from "./Columns";
 import type { ListSide } from "./Explanation";
 import { Flow, type Links } from "./Flow";
-import { type Dataset, type Model, modelOf, type Side } from "./model";
+import { type Dataset, type Model, modelOf, sentenceOf, type Side } from "./model";
 import { Partitions } from "./Partitions";
 import { Search } from "./search";
 import { hasStrip, keyOfSide, Legend, type OtherRuns } from "./Strip";
@@ -23,7 +23,7 @@ export interface View {
   all: Record<Side | ListSide, boolean>; // whether all datasets are asked for, or the first
 }
 
-const USUAL: View = { text: "", choice: null, all: { read: false, written: false, from: false, to: false } };
+export const USUAL: View = { text: "", choice: null, all: { read: false, written: false, from: false, to: false } };
 
 export const useView = () => useState(USUAL);
 
@@ -35,21 +35,25 @@ export interface Others {
 }
 
 interface Props {
-  event: Rec;
+  model: Model;
   links: Links;
   view: View;
   setView: (change: (before: View) => View) => void;
   askOthers?: ((signal: AbortSignal) => Promise<Others>) | undefined;
 }
 
-export function Lineage({ event, links, view, setView, askOthers }: Props) {
+export function useModel(event: Rec | null): Model | null {
   const model = useMemo(() => {
     performance.mark("sparklineage:draw");
-    return modelOf(event);
+    return event && modelOf(event);
   }, [event]);
   useEffect(() => {
     performance.measure("sparklineage:draw", "sparklineage:draw");
   }, [model]);
+  return model;
+}
+
+export function Lineage({ model, links, view, setView, askOthers }: Props) {
   const search = useMemo(() => new Search(view.text), [view.text, model]);
   const chosen = useMemo(() => chosenOf(model, view.choice), [model, view.choice]);
   const lit = useMemo(
@@ -57,15 +61,14 @@ export function Lineage({ event, links, view, setView, askOthers }: Props) {
     [chosen]
   );
   const isDated = useMemo(() => [...model.inputs, ...model.outputs].some(hasStrip), [model]);
-  const others = useOthers(event, isDated ? askOthers : undefined);
+  const others = useOthers(model, isDated ? askOthers : undefined);
   const change = (to: Partial<View>) => setView((before) => ({ ...before, ...to }));
   const turn = (part: Side | ListSide, isAll: boolean) =>
     setView((before) => ({ ...before, all: { ...before.all, [part]: isAll } }));
   return (
     <>
-      <Header model={model} links={links} />
       <SearchField model={model} search={search} text={view.text} setText={(text) => change({ text })} />
-      <Flow {...{ model, links, search, lit, turn }} others={others.known} all={view.all} />
+      <Flow {...{ model, links, search, chosen, lit, turn }} others={others.known} all={view.all} />
       {isDated && (
         <Legend removes={model.outputs.some(({ removed }) => removed.length)} hasOthers={others.known.size > 0} note={others.note} />
       )}
@@ -81,8 +84,8 @@ const NONE: OtherRuns = new Map();
 const NEVER = () => new Promise<Others>(() => {});
 
 // Asks about other runs when all else is drawn: the archive may be slow.
-function useOthers(event: Rec, ask: Props["askOthers"]): { known: OtherRuns; note: string } {
-  const { value, problem } = useAnswer(ask ?? NEVER, [event, ask]);
+function useOthers(model: Model, ask: Props["askOthers"]): { known: OtherRuns; note: string } {
+  const { value, problem } = useAnswer(ask ?? NEVER, [model, ask]);
   const known = useMemo(() => (value ? new Map(value.datasets.map(placed)) : NONE), [value]);
   if (problem) return { known, note: `Other runs are not shown (${problem}).` };
   return { known, note: value ? value.note || `Other runs that are known: ${value.runs}.` : "" };
@@ -92,7 +95,8 @@ const placed = ({ side, namespace, name, partitions }: Others["datasets"][number
   keyOfSide(side, JSON.stringify([namespace, name])), partitions,
 ];
 
-function Header({ model, links }: { model: Model; links: Links }) {
+// What a person reads first: what the try read and wrote, and whether that was expected.
+export function Header({ model, mapIndex = -1 }: { model: Model; mapIndex?: number }) {
   const facts = [
     model.time,
     model.spark && `Spark ${model.spark}`,
@@ -102,9 +106,8 @@ function Header({ model, links }: { model: Model; links: Links }) {
   return (
     <header>
       <h2>
-        <Name text={model.job} />
+        <span><Name text={model.job} />{mapIndex >= 0 && ` [${mapIndex}]`} <bdi>{shown(sentenceOf(model))}</bdi></span>
         <span className={`state ${model.state === "COMPLETE" ? "good" : "bad"}`}>{shown(model.state)}</span>
-        <Link url={links.job}>in {links.backend}</Link>
       </h2>
       {model.summary && <p className="summary">{shown(model.summary)}</p>}
       <p className="facts">{shown(facts.filter(Boolean).join(" · "))}</p>
@@ -128,9 +131,9 @@ function SearchField({ model, search, text, setText }: SearchProps) {
   if (!datasets.length) return null;
   return (
     <div className="search" role="search">
+      <span className="found" role="status">{search.isEmpty ? "" : countOf(search, datasets)}</span>
       <input type="search" placeholder="Find datasets and columns" aria-label="Find datasets and columns" value={text}
         onChange={(event) => setText(event.target.value)} />
-      <span className="found" role="status">{search.isEmpty ? "" : countOf(search, datasets)}</span>
     </div>
   );
 }
@@ -154,7 +157,7 @@ function Maintained({ model }: { model: Model }) {
   );
 }
 
-function Missing({ model }: { model: Model }) {
+export function Missing({ model }: { model: Model }) {
   if (!model.missing.length) return null;
   return (
     <Gaps label="Missing or assumed" title="Missing or assumed, and why">

@@ -80,7 +80,7 @@ export function Pane({ model, side, search, chosen, isAll, turn, choose, leave, 
     },
   }));
   const id = chosen ? idOf(chosen) : "";
-  const before = useRef({ text: search.text, id });
+  const before = useRef({ text: search.text, id: "" }); // a column of the page's address is chosen from the first
   useLayoutEffect(() => {
     const { text, id: was } = before.current;
     before.current = { text: search.text, id };

@@ -19,6 +19,7 @@ const STATUS = new Map([
   ["undeclared", "nothing expected"],
   ["expected", "expected"],
   ["inferred", "inferred"],
+  ["named", "named by an argument"],
 ]);
 
 export function Badge({ status }: { status: string }) {
@@ -52,7 +53,7 @@ const needOf = ({ status }: Check): number => ["missing", "unexpected"].indexOf(
 export function Pending({ entries, unlisted }: { entries: Expectation[]; unlisted: number }) {
   const rows = entries.map(({ dataset, side, check }) => () => [
     dataset ? <Name text={dataset} /> : <span className="facts">{UNNAMED.get(check.status) ?? ""}</span>,
-    check.status === "inferred" ? "" : PENDING.get(side) ?? shown(side),
+    UNCERTAIN.has(check.status) ? "" : PENDING.get(side) ?? shown(side),
     <Badge status={check.status} />,
     <Values summary={check.expected} />,
     <Origins sources={check.from} />,
@@ -66,6 +67,7 @@ export function Pending({ entries, unlisted }: { entries: Expectation[]; unliste
   );
 }
 
+const UNCERTAIN = new Set(["inferred", "named"]);
 const PENDING = new Map([
   ["read", "to be read"],
   ["write", "to be written"],

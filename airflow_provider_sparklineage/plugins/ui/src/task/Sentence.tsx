@@ -13,7 +13,8 @@ interface GuardState {
 }
 
 // A sentence in the place of what cannot be drawn; `of` is what is drawn: another one is tried again.
-export class Guard extends Component<{ of: unknown; children: ReactNode }, GuardState> {
+// The `tools` stay next to the sentence.
+export class Guard extends Component<{ of: unknown; tools?: ReactNode; children: ReactNode }, GuardState> {
   override state: GuardState = { of: this.props.of, problem: null };
 
   static getDerivedStateFromError(error: unknown): Partial<GuardState> {
@@ -26,6 +27,7 @@ export class Guard extends Component<{ of: unknown; children: ReactNode }, Guard
 
   override render() {
     const { problem } = this.state;
-    return problem === null ? this.props.children : <Sentence text={`The lineage cannot be shown (${problem}).`} />;
+    if (problem === null) return this.props.children;
+    return <><Sentence text={`The lineage cannot be shown (${problem}).`} />{this.props.tools}</>;
   }
 }

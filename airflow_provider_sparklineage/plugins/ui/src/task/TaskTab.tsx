@@ -1,75 +1,146 @@
 // What the tab shows of a task instance: its lineage; or what is expected of it, and below the last
-// run's lineage, greyed.
+// run's lineage, greyed. Its state is in the page's address: the try, and the column that is chosen.
 
-import { type ComponentProps, useEffect, useMemo, useState } from "react";
+import { type ComponentProps, type ReactNode, useEffect, useMemo, useRef, useState } from "react";
 import { createRoot } from "react-dom/client";
 
+import { enterParts, followAddress, tabOf } from "../shared/address";
+import { Link } from "../shared/Name";
 import { dateOf, shown as shownText } from "../shared/names";
 import { adopt, followTheme } from "../shared/styles";
 import { type Answer, type Ask, Asking, type LastRun, type Shown, type Task } from "./asking";
-import { Lineage, useView } from "./Lineage";
+import type { Choice } from "./Columns";
+import { placeOf } from "./Flow";
+import { Header, Lineage, Missing, USUAL, useModel, type View } from "./Lineage";
 import { expectedOf } from "./model";
 import { Pending } from "./Partitions";
 import css from "./task.css?inline";
 import { Guard, Sentence } from "./Sentence";
-import type { Rec } from "./values";
+import { keyOf, list, type Rec } from "./values";
 
-const HISTORY = new URL("plugin/spark-lineage-history", document.baseURI).href;
+type TryInAddress = () => number | null;
 
-// Show the latest try in an element, which has a skeleton until there is an answer.
-// first: the answer about the latest try, which is on its way
-export function mount(main: HTMLElement, task: Task, ask: Ask, first: Promise<Response>, signal: AbortSignal) {
+// Show a try in an element, which has a skeleton until there is an answer.
+// first: the answer about the try of the page's address, which is on its way
+export function mount(
+  main: HTMLElement, task: Task, ask: Ask, first: Promise<Response>, signal: AbortSignal, tryInAddress: TryInAddress
+) {
   adopt(main.getRootNode() as ShadowRoot, css);
   signal.addEventListener("abort", followTheme(main));
   const root = createRoot(main);
   signal.addEventListener("abort", () => root.unmount());
-  const show = (shown: Shown) => root.render(<TaskTab shown={shown} task={task} asking={asking} />);
+  const show = (shown: Shown) =>
+    root.render(<TaskTab shown={shown} task={task} asking={asking} tryInAddress={tryInAddress} />);
   const asking = new Asking(ask, signal, show, (isBusy) => main.setAttribute("aria-busy", String(isBusy)));
-  void asking.begin(first);
+  void asking.begin(tryInAddress(), first);
 }
 
-function TaskTab({ shown, task, asking }: { shown: Shown; task: Task; asking: Asking }) {
-  const [view, setView] = useView();
+interface TabProps {
+  shown: Shown;
+  task: Task;
+  asking: Asking;
+  tryInAddress: TryInAddress;
+}
+
+function TaskTab({ shown, task, asking, tryInAddress }: TabProps) {
+  const [view, setView] = useAddressed(asking, tryInAddress);
   if ("sentence" in shown) return <Sentence text={shown.sentence} />;
   const { answer } = shown;
+  const choose = (tryNumber: number | null) => {
+    void asking.choose(tryNumber);
+    enterParts({ try_number: String(tryNumber ?? "") });
+  };
+  const tools = <Tools answer={answer} task={task} choose={choose} />;
   return (
-    <>
-      <Tools answer={answer} task={task} choose={asking.choose} />
-      <Guard of={answer}>
-        <Try answer={answer} task={task} view={view} setView={setView} askOthers={asking.others} />
-      </Guard>
-    </>
+    <Guard of={answer} tools={tools}>
+      <Try answer={answer} task={task} view={view} setView={setView} askOthers={asking.others} tools={tools} />
+    </Guard>
   );
 }
+
+// What a person has made of the tab; the column that is chosen is that of the page's address.
+function useAddressed(asking: Asking, tryInAddress: TryInAddress): [View, (change: (before: View) => View) => void] {
+  const [view, draw] = useState(() => ({ ...USUAL, choice: choiceInAddress() }));
+  const latest = useRef<View>(view);
+  const show = (next: View) => {
+    latest.current = next;
+    draw(next);
+  };
+  useEffect(() => followAddress(() => {
+    const [choice, tryNumber] = [choiceInAddress(), tryInAddress()];
+    if (!isSame(choice, latest.current.choice)) show({ ...latest.current, choice });
+    if (tryNumber !== asking.wanted) void asking.choose(tryNumber);
+  }), []);
+  const setView = (change: (before: View) => View) => {
+    const before = latest.current;
+    show(change(before));
+    const { choice } = latest.current;
+    if (!isSame(choice, before.choice)) enterParts(choice ? partsOf(choice) : NO_PARTS);
+  };
+  return [view, setView];
+}
+
+// The parts of the address that name a column, as those of the page of the history do.
+const NO_PARTS = { side: "", namespace: "", name: "", column: "" };
+
+function partsOf({ side, dataset, column }: Choice): typeof NO_PARTS {
+  const [namespace, name] = list(JSON.parse(dataset)).map(String);
+  return { side, namespace: namespace ?? "", name: name ?? "", column };
+}
+
+function choiceInAddress(): Choice | null {
+  const query = new URLSearchParams(window.location.search);
+  const [side, namespace, name, column] = Object.keys(NO_PARTS).map((key) => query.get(key) ?? "");
+  if (!column || (side !== "from" && side !== "to")) return null;
+  return { side, dataset: keyOf({ namespace, name }), column };
+}
+
+const isSame = (one: Choice | null, other: Choice | null): boolean =>
+  JSON.stringify(one && partsOf(one)) === JSON.stringify(other && partsOf(other));
 
 interface TryProps extends Pick<ComponentProps<typeof Lineage>, "view" | "setView" | "askOthers"> {
   answer: Answer;
   task: Task;
+  tools: ReactNode;
 }
 
 // The lineage of this try and that of the last run have one place, so that what a person has made of
 // the one stays for the other.
-function Try({ answer, task, view, setView, askOthers }: TryProps) {
-  const { event, expected } = answer;
-  const last = event ? null : answer.last;
-  const drawn = event ?? last?.event;
-  const links = useMemo(() => (event ? { ...answer.links, history: HISTORY } : answer.last?.links ?? {}), [answer]);
-  const title = last ? titleOf(last, answer, task) : undefined;
+function Try({ answer, task, view, setView, askOthers, tools }: TryProps) {
+  const { event, expected, last, message } = answer;
+  const hasOther = !event || expected !== null || last !== null; // nothing of this try is to be drawn
+  const own = useModel(event);
+  const other = useModel(hasOther ? last?.event ?? null : null);
+  const drawn = hasOther ? other : own;
+  const mapped = !own && task.mapIndex >= 0 ? `Map index ${task.mapIndex}. ` : "";
+  const links = useMemo(() => ({ ...(hasOther ? last?.links : answer.links), isInAirflow: true }), [answer]);
+  const title = hasOther && last ? titleOf(last, answer, task) : undefined;
   return (
     <>
-      {!event && <Sentence text={answer.message} />}
-      {!event && expected && <Pending entries={expectedOf(expected)} unlisted={Number(expected.unlisted) || 0} />}
+      <div className="top">
+        <div>
+          {own && <Header model={own} mapIndex={task.mapIndex} />}
+          {message && <Sentence text={`${mapped}${message}`} />}
+        </div>
+        {tools}
+      </div>
+      {own && hasOther && <Missing model={own} />}
+      {expected && <Pending entries={expectedOf(expected)} unlisted={Number(expected.unlisted) || 0} />}
       {drawn && (
-        <section className={last ? "last" : undefined} aria-label={title}>
-          {last && <h3>{title}</h3>}
-          <div className={last ? "greyed" : undefined}>
-            <Lineage event={drawn} links={links} view={view} setView={setView} askOthers={event ? askOthers : undefined} />
+        <section className={title && "last"} aria-label={title}>
+          {title && last && <h3><Link url={tabOfLast(last, task)}>{title}</Link></h3>}
+          <div className={title && "greyed"}>
+            {title && last && <Header model={drawn} mapIndex={last.map_index} />}
+            <Lineage model={drawn} links={links} view={view} setView={setView} askOthers={title ? undefined : askOthers} />
           </div>
         </section>
       )}
     </>
   );
 }
+
+const tabOfLast = (last: LastRun, task: Task): string =>
+  tabOf({ ...task, runId: last.run_id, mapIndex: last.map_index }, last.try_number);
 
 function titleOf(last: LastRun, answer: Answer, task: Task): string {
   const until = answer.has_ended ? "" : ", until this one has ended";
@@ -78,16 +149,18 @@ function titleOf(last: LastRun, answer: Answer, task: Task): string {
   return `Try ${last.try_number} of this run${until}`;
 }
 
-// Earlier tries, where the archive has some, and the document itself.
+// Earlier tries, where the archive has some, the document itself, and where the lineage backend has it.
 function Tools({ answer, task, choose }: { answer: Answer; task: Task; choose: (tryNumber: number | null) => void }) {
-  const { event, tries, latest, note } = answer;
+  const { event, latest, note } = answer;
+  const links = answer.links.job ? answer.links : answer.last?.links ?? {};
+  const tries = [...new Set([...answer.tries, answer.try_number])].sort((one, other) => one - other);
   const [wanted, setWanted] = useState(answer.try_number);
   useEffect(() => setWanted(answer.try_number), [answer]);
   const change = (tryNumber: number) => {
     setWanted(tryNumber);
     choose(tryNumber === latest ? null : tryNumber);
   };
-  if (tries.length < 2 && !event && !note) return null;
+  if (tries.length < 2 && !event && !note && !links.job) return null;
   return (
     <nav className="tries">
       {tries.length > 1 && (
@@ -99,6 +172,7 @@ function Tools({ answer, task, choose }: { answer: Answer; task: Task; choose: (
         </label>
       )}
       {event && <button type="button" onClick={() => save(event, task)}>Save as JSON</button>}
+      <Link url={links.job}>{placeOf(links)}</Link>
       {note && <span className="facts">{shownText(note)}</span>}
     </nav>
   );

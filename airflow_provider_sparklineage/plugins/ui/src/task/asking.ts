@@ -25,7 +25,7 @@ export interface LastRun {
 
 export interface Answer {
   event: Rec | null;
-  message: string; // why there is no event
+  message: string; // why there is no event, or what the event does not tell of the try
   tries: number[]; // that have an event
   try_number: number;
   latest: number;
@@ -51,6 +51,7 @@ const REFUSED = new Map([
 
 // The lineage of a task instance, which `show` gets whenever it has changed.
 export class Asking {
+  wanted: number | null = null; // the try that is shown or asked for; null for the latest
   private asked = 0;
   private text = ""; // of the answer that is shown
   private timer: ReturnType<typeof setTimeout> | undefined;
@@ -64,8 +65,8 @@ export class Asking {
     signal.addEventListener("abort", () => clearTimeout(this.timer));
   }
 
-  // Show the latest try, by an answer that is on its way.
-  begin = (answer: Promise<Response>) => this.load(null, answer, false);
+  // Show a try, the latest for null, by an answer that is on its way.
+  begin = (tryNumber: number | null, answer: Promise<Response>) => this.load(tryNumber, answer, false);
 
   // Show a try, the latest for null. What is shown already stays as it is until there is other.
   choose = (tryNumber: number | null) => this.load(tryNumber, this.lineage(tryNumber), false);
@@ -83,6 +84,7 @@ export class Asking {
 
   private async load(tryNumber: number | null, answer: Promise<Response>, isLookedForAgain: boolean) {
     clearTimeout(this.timer);
+    this.wanted = tryNumber;
     const number = (this.asked += 1);
     const isCurrent = () => number === this.asked && !this.signal.aborted;
     const fail = (sentence: string) => {

@@ -2,7 +2,7 @@
 // expected and what is missing. Pure, and tolerant: what is missing in an event is empty here.
 
 import type { Partition } from "../shared/dates";
-import { valuesOf } from "../shared/names";
+import { counted, valuesOf } from "../shared/names";
 import { Edges } from "./edges";
 import { keyOf, list, type Rec, record, text } from "./values";
 
@@ -26,6 +26,7 @@ export interface Dataset {
   removed: Partition[];
   facts: string[];
   checks: Check[];
+  isDone: boolean; // whether the try read it, or wrote it
 }
 
 // How many partitions there are, with the first and the last of them.
@@ -73,6 +74,8 @@ export interface Expectation {
 export type Model = ReturnType<typeof modelOf>;
 
 const SHOWN_PARTITIONS = 3;
+// Datasets that a sentence names.
+const NAMED = 3;
 // Nothing that somebody can read is deeper; what is deeper would be the end of the stack.
 const DEEPEST = 50;
 const SIGNS = new Map<unknown, string>([
@@ -88,9 +91,10 @@ export function modelOf(event: Rec) {
   const run = record(record(event.run).facets);
   const check = record(run.sparkLineage_partitionCheck);
   const capture = record(run.sparkLineage_capture);
-  const accesses = accessesOf(capture);
-  const inputs = list(event.inputs).map((d) => datasetOf(record(d), "read", list(check.reads), accesses));
-  const outputs = list(event.outputs).map((d) => datasetOf(record(d), "written", list(check.writes), accesses));
+  const missing = list(capture.degradations).map(missingOf);
+  const accesses = accessesOf(capture, missing.some(({ code }) => OF_LAST_RUN.includes(code)));
+  const inputs = list(event.inputs).map((d) => datasetOf(record(d), "read", list(check.reads), accesses("read")));
+  const outputs = list(event.outputs).map((d) => datasetOf(record(d), "written", list(check.writes), accesses("written")));
   const edges = new Edges(list(event.outputs));
   const sources = withSources(inputs, edges);
   outputs.forEach((dataset) => addColumns(dataset, edges.madeOf(dataset.key)));
@@ -107,7 +111,7 @@ export function modelOf(event: Rec) {
     outputs,
     sources,
     edges,
-    missing: list(capture.degradations).map(missingOf),
+    missing,
     maintained: list(capture.maintenance).map(record).map((one) => ({
       name: text(record(one.dataset).name),
       operation: text(one.operation),
@@ -125,7 +129,14 @@ const WITNESSES = new Map<unknown, string>([
 interface Access {
   accessed: string;
   marks: string[];
+  isDone: boolean;
 }
+type AccessOf = (key: string) => Access;
+
+// With these a failed try's event has the datasets of the last run.
+const OF_LAST_RUN = ["last_known", "not_submitted"];
+const USUAL: Access = { accessed: "", marks: [], isDone: true };
+const ONLY_KNOWN: Access = { accessed: "", marks: ["of the last run, not seen in this try"], isDone: false };
 
 const ACCESSED = new Map<unknown, string>([
   ["all", "all of it"],
@@ -135,10 +146,10 @@ const ACCESSED = new Map<unknown, string>([
   ["unknown", "partitions not known"],
 ]);
 
-function accessesOf(capture: Rec): Map<string, Access> {
+function accessesOf(capture: Rec, hasLastRun: boolean): (side: Side) => AccessOf {
   const entries = list(capture.datasets).map(record);
   const observed = entries.some(({ witness }) => witness === "observer" || witness === "both");
-  return new Map(
+  const known = new Map<string, Access>(
     entries.map(({ dataset, side, witness, accessed, planned, failed }) => [
       JSON.stringify([side === "read" ? "read" : "written", keyOf(record(dataset))]),
       {
@@ -147,9 +158,11 @@ function accessesOf(capture: Rec): Map<string, Access> {
           planned ? `${text(planned)} only planned` : "",
           observed || witness !== "listener" ? WITNESSES.get(witness) ?? "" : "",
         ].filter(Boolean),
+        isDone: !failed && witness !== "declared",
       },
     ])
   );
+  return (side) => (key) => known.get(JSON.stringify([side, key])) ?? (hasLastRun ? ONLY_KNOWN : USUAL);
 }
 
 // Rows may have been added to others: a write is of "all" only where there are no partitions.
@@ -157,9 +170,9 @@ function extentOf(side: unknown, accessed: unknown): string {
   return side === "write" && accessed === "all" ? "unpartitioned" : ACCESSED.get(accessed) ?? "";
 }
 
-function datasetOf(dataset: Rec, side: Side, checks: unknown[], accesses: Map<string, Access>): Dataset {
+function datasetOf(dataset: Rec, side: Side, checks: unknown[], accessOf: AccessOf): Dataset {
   const key = keyOf(dataset);
-  const { accessed = "", marks = [] } = accesses.get(JSON.stringify([side, key])) ?? {};
+  const { accessed, marks, isDone } = accessOf(key);
   const facets = record(dataset.facets);
   const sides = { ...record(dataset.inputFacets), ...record(dataset.outputFacets) };
   return {
@@ -174,6 +187,7 @@ function datasetOf(dataset: Rec, side: Side, checks: unknown[], accesses: Map<st
     removed: removedOf(facets),
     facts: [...factsOf(facets, sides), ...marks],
     checks: checks.map(record).filter((c) => keyOf(record(c.dataset)) === key).map(checkOf),
+    isDone,
   };
 }
 
@@ -246,6 +260,26 @@ function conditionOf(condition: Rec, summary: string, depth = 0): string {
 function partitionOf(partition: unknown): string {
   const dimensions = Object.entries(dimensionsOf(partition));
   return text(record(partition).identifier) || dimensions.map(([label, value]) => `${label}=${value}`).join("/");
+}
+
+// What the try did, in one sentence after the name of its job; and whether that was expected.
+export function sentenceOf({ state, inputs, outputs }: Model): string {
+  const read = namesOf(inputs.filter(({ isDone }) => isDone));
+  const written = namesOf(outputs.filter(({ isDone }) => isDone));
+  const done = [read && `read ${read}`, written && `wrote ${written}`].filter(Boolean).join(", and ");
+  const all = [...inputs, ...outputs];
+  const having = (statuses: string[]) => all.filter(({ checks }) => checks.some(({ status }) => statuses.includes(status)));
+  const wrong = having(["missing", "unexpected"]);
+  const isMatched = having(["matched"]).length > 0 && !having(["unobserved"]).length;
+  const checked = wrong.length ? `; not as expected: ${namesOf(wrong)}` : isMatched ? ", as expected" : "";
+  if (state !== "FAIL") return `${done || "read and wrote nothing that is known"}${checked}.`;
+  return done ? `${done}${checked}, and then failed.` : "failed before it read or wrote anything that is known.";
+}
+
+function namesOf(datasets: Dataset[]): string {
+  const names = [...new Map(datasets.map(({ key, label }) => [key, label])).values()];
+  if (names.length > NAMED) return counted(names.length, "dataset");
+  return [names.slice(0, -1).join(", "), names.at(-1)].filter(Boolean).join(" and ");
 }
 
 function factsOf(facets: Rec, sides: Rec): string[] {
@@ -322,7 +356,7 @@ function withSources(inputs: Dataset[], edges: Edges): Dataset[] {
     const key = keyOf({ namespace, name });
     const dataset = known.get(key) ?? {
       ...{ key, namespace, name, label: "", side: "" as const, columns: [], part: "" },
-      ...{ partitions: [], removed: [], facts: [], checks: [] },
+      ...{ partitions: [], removed: [], facts: [], checks: [], isDone: false },
     };
     known.set(key, dataset);
     addColumns(dataset, columns);
