@@ -1,1 +1,1 @@
-async function e(e,t){let{mount:n}=await import(`./main-0KTFjKdY.js`);return n(e,t)}export{e as open};
+async function e(e,t){let{mount:n}=await import(`./main-BO3FIvXj.js`);return n(e,t)}export{e as open};
