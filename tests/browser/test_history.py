@@ -1027,15 +1027,20 @@ def test_of_50_000_partitions_and_5_000_datasets_what_is_in_view_is_drawn(show, 
     found_ = {"partitions": 5, "last_written": "2024-05-06T01:00:00Z", "troubles": NEEDY}
     every = [{**DATASETS["datasets"][0]}, *({**named(n), **found_} for n in range(4999))]
     troubled = [{**named(n), "counts": NEEDY, "newest": None} for n in range(1000)]
+    steps = [step(n, "daily_delays", n % 5) for n in range(5000)]
     answers = Answers(
         partitions=partitions(50_000),
         datasets={**DATASETS, "datasets": every, "count": 5000},
         health={**HEALTH, "datasets": troubled},
+        **{"health/plan": {**OF_ALL, "steps": steps}},
     )
     page = show(answers)
     page.set_viewport_size(size)
     expect(page.get_by_role("heading", name="1,000 datasets need you")).to_be_visible()
     page.wait_for_timeout(200)
+    assert page.evaluate(ELEMENTS) <= MOST_ELEMENTS
+    page.get_by_role("button", name="What to run again").click()
+    expect(page.get_by_role("button", name="Show all 1,000")).to_have_count(5)
     assert page.evaluate(ELEMENTS) <= MOST_ELEMENTS
     found(page).first.click()
     expect(page.get_by_role("button", name="fresh 25,000")).to_be_visible()

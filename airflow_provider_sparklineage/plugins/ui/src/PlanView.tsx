@@ -1,7 +1,7 @@
 // What to run again, of a partition or of all datasets: step by step, in the order in which data
 // flows, cleared after confirmation.
 
-import { useRef, useState } from "react";
+import { useEffect, useRef, useState } from "react";
 
 import { type Api, clear, type Dataset, type Place, type Plan, type Step } from "./api";
 import { useAnswer } from "./shared/asked";
@@ -63,7 +63,7 @@ function Steps({ title, plan }: { title: string; plan: Plan }) {
         <p className="facts">Airflow starts all that is cleared at once: clear the next step when the one before it has ended.</p>
       )}
       {[...waves.entries()].sort(([one], [other]) => one - other).map(([wave, steps], n) => (
-        <Wave key={wave} title={`Step ${n + 1}`} isOnly={waves.size === 1} steps={steps} />
+        <Wave key={wave} title={`Step ${n + 1}`} isOnly={waves.size === 1} steps={steps} shown={Math.max(2, Math.floor(ROWS / waves.size))} />
       ))}
       {plan.by_hand.length > 0 && (
         <>
@@ -85,15 +85,20 @@ function Steps({ title, plan }: { title: string; plan: Plan }) {
   );
 }
 
-const SHOWN = 100;
+// Rows of all steps together, and of what is run by hand: the page has a thousand elements.
+const [ROWS, SHOWN] = [24, 10];
 
-function Wave({ title, isOnly, steps }: { title: string; isOnly: boolean; steps: Step[] }) {
+function Wave({ title, isOnly, steps, shown: most }: { title: string; isOnly: boolean; steps: Step[]; shown: number }) {
   const dialog = useRef<HTMLDialogElement>(null);
   const [left, setLeft] = useState<ReadonlySet<string>>(new Set());
   const [all, setAll] = useState(false);
+  const [isAsked, setAsked] = useState(false); // whether the dialog is open, which is empty else
   const [result, setResult] = useState("");
   const [isDone, setDone] = useState(false);
   const wanted = steps.filter(({ run, may_clear }) => may_clear && !left.has(run.run_id));
+  useEffect(() => {
+    if (isAsked) dialog.current?.showModal();
+  }, [isAsked]);
   const toggle = (id: string) => {
     const next = new Set(left);
     if (!next.delete(id)) next.add(id);
@@ -113,7 +118,7 @@ function Wave({ title, isOnly, steps }: { title: string; isOnly: boolean; steps:
       <table>
         <thead><tr><th>Run again</th><th>Task instance</th><th>Because of</th></tr></thead>
         <tbody>
-          {(all ? steps : steps.slice(0, SHOWN)).map(({ run, reasons, may_clear, is_elsewhere, is_certain }) => (
+          {(all ? steps : steps.slice(0, most)).map(({ run, reasons, may_clear, is_elsewhere, is_certain }) => (
             <tr key={run.run_id}>
               <td>
                 <input type="checkbox" aria-label={`Clear ${textOfRun(run)}`} disabled={!may_clear || isDone}
@@ -129,23 +134,27 @@ function Wave({ title, isOnly, steps }: { title: string; isOnly: boolean; steps:
           ))}
         </tbody>
       </table>
-      {!all && steps.length > SHOWN && <button type="button" onClick={() => setAll(true)}>Show all {steps.length}</button>}
+      {!all && steps.length > most && <button type="button" onClick={() => setAll(true)}>Show all {steps.length.toLocaleString("en")}</button>}
       <p>
         {steps.some(({ may_clear }) => may_clear) && (
-          <button type="button" className="act" disabled={!wanted.length || isDone} onClick={() => dialog.current?.showModal()}>
+          <button type="button" className="act" disabled={!wanted.length || isDone} onClick={() => setAsked(true)}>
             Clear {counted(wanted.length, "task instance")} …
           </button>
         )}{" "}
         <span role="status">{result}</span>
       </p>
-      <dialog ref={dialog} aria-label={`Clear ${title.toLowerCase()}`}>
-        <p>Airflow will run {counted(wanted.length, "task instance")} again:</p>
-        <ul>{wanted.slice(0, 20).map(({ run }) => <li key={run.run_id}><RunName run={run} /> <span className="facts">{shown(run.dag_run_id ?? "")}</span></li>)}</ul>
-        {wanted.length > 20 && <p>and {wanted.length - 20} more</p>}
-        <div className="tools">
-          <button type="button" onClick={() => dialog.current?.close()}>Cancel</button>
-          <button type="button" className="act" onClick={() => void confirm()}>Clear</button>
-        </div>
+      <dialog ref={dialog} aria-label={`Clear ${title.toLowerCase()}`} onClose={() => setAsked(false)}>
+        {isAsked && (
+          <>
+            <p>Airflow will run {counted(wanted.length, "task instance")} again:</p>
+            <ul>{wanted.slice(0, 20).map(({ run }) => <li key={run.run_id}><RunName run={run} /> <span className="facts">{shown(run.dag_run_id ?? "")}</span></li>)}</ul>
+            {wanted.length > 20 && <p>and {wanted.length - 20} more</p>}
+            <div className="tools">
+              <button type="button" onClick={() => dialog.current?.close()}>Cancel</button>
+              <button type="button" className="act" onClick={() => void confirm()}>Clear</button>
+            </div>
+          </>
+        )}
       </dialog>
     </section>
   );
