@@ -975,6 +975,21 @@ def test_a_name_breaks_between_its_words(show):
     assert [one for one in breaks if not re.match(r"[-_./=]\w", one)] == []
 
 
+@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("size", SIZES)
+def test_the_columns_keep_to_all_rules_and_to_the_window(show, theme, size):
+    answers = Answers()
+    answers.theme = theme
+    page = show(answers, f"{PLACE}&view=Columns&column=amount&conditions=1")
+    page.set_viewport_size(size)
+    expect(page.locator(".react-flow__node")).to_have_count(3)
+    page.wait_for_timeout(300)
+    found = Axe().run(page, options={"runOnly": RULES}).response
+    assert found["passes"]
+    assert listed(found["violations"]) == []
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
 # --- what is large, and what takes long ----------------------------------------------------------
 
 

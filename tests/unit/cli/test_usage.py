@@ -118,7 +118,7 @@ def example(tmp_path_factory):
     return folder
 
 
-ELSEWHERE = {"doctor", "fetch-listener"}  # of this machine's Spark, and tested with it
+ELSEWHERE = {"demo", "doctor", "fetch-listener"}  # of this machine's Spark, and tested with it
 EXAMPLES = [e for c in flat(COMMANDS) if c.name not in ELSEWHERE for e in c.examples]
 
 

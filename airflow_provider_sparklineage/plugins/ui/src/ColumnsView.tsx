@@ -10,6 +10,7 @@ import { hrefOf } from "./place";
 import { RunLink } from "./RunLink";
 import { useAnswer } from "./shared/asked";
 import { List } from "./shared/List";
+import { Parted } from "./shared/Name";
 import { counted, lastOf, nameOf, shown } from "./shared/names";
 
 interface Props {
@@ -144,7 +145,7 @@ function Found({ graph, place, go }: { graph: ColumnGraph; place: Address; go: G
       {nodes.length > 0 && graph.edges.length > 0 && (
         <div className="picture columnpicture" style={{ height }}>
           <ReactFlow key={place.column + place.name} nodes={nodes} edges={edges} nodeTypes={TYPES} nodesDraggable={false} nodesConnectable={false} edgesFocusable={false}
-            nodesFocusable={false} fitView fitViewOptions={{ maxZoom: 1, padding: 0.04 }} minZoom={0.1} aria-label="Columns, and lines between those that are made of each other">
+            nodesFocusable={false} fitView fitViewOptions={{ maxZoom: 1, minZoom: 1, padding: 0.04 }} minZoom={0.1} aria-label="Columns, and lines between those that are made of each other">
             <Background />
             <Controls showInteractive={false} position="top-right" orientation="horizontal" />
           </ReactFlow>
@@ -211,7 +212,7 @@ function Edges({ title, edges, runs, go }: { title: string; edges: ColumnEdge[];
         if (event.ctrlKey || event.metaKey || event.shiftKey) return;
         event.preventDefault();
         go({ ...to, partition: "", open: "" });
-      }}><bdi>{nameOf({ short, name })}.{column ? shown(column) : "*"}</bdi></a>
+      }}><Parted text={`${nameOf({ short, name })}.${column ?? "*"}`} /></a>
     );
   };
   return (
