@@ -198,6 +198,7 @@ READERS = {
     versions: {
         "history/tables.py",
         "plugins/history/answers.py",
+        "plugins/history/health.py",
         *(
             f"history/steps/{step}.sql"
             for step in (

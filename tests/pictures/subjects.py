@@ -106,6 +106,24 @@ def running_task(studio: Studio, file: Path) -> None:
 # --- the history ----------------------------------------------------------------------------------
 
 
+@picture("history_health.png")
+def history_health(studio: Studio, file: Path) -> None:
+    """Take the page's first view, with the plan over all datasets."""
+    page = studio.history.open()
+    page.get_by_role("button", name="stale 8", exact=True).wait_for()
+    page.get_by_role("button", name="What to run again").click()
+    history.part(page, ".plan table").wait_for()
+    take(file, history.part(page, "header"), history.part(page, ".health .wave"))
+
+
+@picture("history_columns.png")
+def history_columns(studio: Studio, file: Path) -> None:
+    """Take the columns that are made of a column of a source."""
+    page = studio.history.page("flights", column="dep_delay", view="Columns")
+    history.part(page, ".react-flow__edge").wait_for(state="attached")
+    take(file, history.part(page, ".dataset h2"), history.part(page, ".columnpicture"))
+
+
 @picture("history_calendar.png")
 def history_calendar(studio: Studio, file: Path) -> None:
     """Show the partitions of a table: some were made of a day that was written anew."""

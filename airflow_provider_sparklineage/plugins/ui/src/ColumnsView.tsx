@@ -145,7 +145,7 @@ function Found({ graph, place, go }: { graph: ColumnGraph; place: Address; go: G
       {nodes.length > 0 && graph.edges.length > 0 && (
         <div className="picture columnpicture" style={{ height }}>
           <ReactFlow key={place.column + place.name} nodes={nodes} edges={edges} nodeTypes={TYPES} nodesDraggable={false} nodesConnectable={false} edgesFocusable={false}
-            nodesFocusable={false} fitView fitViewOptions={{ maxZoom: 1, minZoom: 1, padding: 0.04 }} minZoom={0.1} aria-label="Columns, and lines between those that are made of each other">
+            nodesFocusable={false} fitView fitViewOptions={{ maxZoom: 1, minZoom: 0.8, padding: 0.04 }} minZoom={0.1} aria-label="Columns, and lines between those that are made of each other">
             <Background />
             <Controls showInteractive={false} position="top-right" orientation="horizontal" />
           </ReactFlow>

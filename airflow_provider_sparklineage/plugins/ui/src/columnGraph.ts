@@ -31,7 +31,7 @@ export interface Drawing {
 
 type Side = "upstream" | "here" | "downstream";
 
-export const [ROW, HEAD, WIDTH] = [24, 70, 250]; // pixels
+export const [ROW, HEAD, WIDTH] = [30, 70, 250]; // pixels
 
 export const isCondition = ({ type }: ColumnEdge): boolean => type !== "DIRECT";
 
@@ -79,7 +79,7 @@ export const heightOf = (box: ColumnBox): number => HEAD + ROW * Math.max(1, box
 
 // The left upper corner of each box, data flowing from left to right.
 export function placesOf({ boxes, lines }: Drawing): Map<string, { x: number; y: number }> {
-  const layout = new dagre.graphlib.Graph().setGraph({ rankdir: "LR", ranksep: 130, nodesep: 20 }).setDefaultEdgeLabel(() => ({}));
+  const layout = new dagre.graphlib.Graph().setGraph({ rankdir: "LR", ranksep: 100, nodesep: 20 }).setDefaultEdgeLabel(() => ({}));
   boxes.forEach((box) => layout.setNode(box.id, { width: WIDTH, height: heightOf(box) }));
   lines.forEach(({ source, target }) => source !== target && layout.setEdge(source, target));
   dagre.layout(layout);
