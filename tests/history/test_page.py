@@ -18,6 +18,7 @@ from airflow_provider_sparklineage.history.store import Store
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.exceptions import LimitError, TooManyError
 from airflow_provider_sparklineage.plugins.history import answers
+from airflow_provider_sparklineage.plugins.history import health as page_health
 from airflow_provider_sparklineage.plugins.history import opened as asking
 from airflow_provider_sparklineage.plugins.history.catalog import (
     Catalog,
@@ -152,6 +153,18 @@ def test_the_plan_of_all_makes_again_what_is_stale_and_writes_what_never_was(his
 def test_who_may_see_no_dag_sees_no_trouble(history):
     found = whole_health(history, NOTHING)
     assert (found["datasets"], found["totals"], found["fine"]) == ([], {}, 0)
+
+
+def test_the_trouble_of_a_hidden_dataset_is_not_shown_to_who_sees_runs_without_a_dag(
+    history, datasets
+):
+    user = Visibility(lambda _: False, lambda _: False, frozenset, lambda: True)
+    catalog = catalog_of(history)
+    hidden = next(one for one in datasets if one not in catalog.names(user))
+    count = page_health._Count(hidden, "x", None, None, 1, None)  # nobody knows its job
+    with patch.object(page_health, "_counts", return_value=[count]):
+        found = health(catalog, history, user, is_quick=True)
+    assert (found["datasets"], found["totals"]) == ([], {})
 
 
 def test_the_graph_of_a_column_begins_with_the_sources_and_uses_of_the_queries(history, datasets):

@@ -128,6 +128,7 @@ def health(
             "newest": f"{newest.isoformat()}Z" if newest else None,
         }
         for dataset, (counts, newest) in troubles.items()
+        if dataset in names  # nobody knows a job of some troubles, so who may see these sees all
     ]
     listed.sort(key=lambda one: (one["newest"] or "", one["namespace"], one["name"]), reverse=True)
     totals: Counter[str] = Counter()
