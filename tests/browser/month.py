@@ -26,10 +26,12 @@ ORIGIN = "http://airflow:8080"
 ROUTE = f"{ORIGIN}/plugin/spark-lineage-history"
 BUILT_AT = "2013-02-01T06:00:00Z"
 ALL = Visibility(lambda _: True, lambda _: True, frozenset, lambda: True)
-HTML = """<!doctype html><html lang="en" class="light"><head><title>Airflow</title>
-<base href="/"></head><body style="margin: 0"><div id="host"></div><script type="module">
-import { open } from "/sparklineage/history/page.js";
-open(document.getElementById("host"), new URL("/sparklineage/api/history/", location.href));
+HTML = """<!doctype html><html lang="en" class="{theme}"><head><title>Airflow</title>
+<base href="/"></head><body style="margin: 0">
+<div id="host" style="height: 100vh; overflow: auto"></div><script type="module">
+import {{ open }} from "/sparklineage/history/page.js";
+const api = new URL("/sparklineage/api/history/", location.href);
+open(document.getElementById("host"), api);
 </script></body></html>"""
 
 
@@ -82,4 +84,4 @@ class Month:
                 found["built_at"] = BUILT_AT
             route.fulfill(status=answer.status_code, json=found)
         else:
-            route.fulfill(body=HTML, content_type="text/html")
+            route.fulfill(body=HTML.format(theme="light"), content_type="text/html")

@@ -12,17 +12,11 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 from airflow_provider_sparklineage.plugins import page as page_files
+from tests.browser.month import HTML
 from tests.browser.test_accessibility import RULES, THEMES, listed
 
 ORIGIN = "http://airflow.example"
 ROUTE = f"{ORIGIN}/plugin/spark-lineage-history"
-HTML = """<!doctype html><html lang="en" class="{theme}"><head><title>Airflow</title>
-<base href="/"></head><body style="margin: 0">
-<div id="host" style="height: 100vh; overflow: auto"></div><script type="module">
-import {{ open }} from "/sparklineage/history/page.js";
-const api = new URL("/sparklineage/api/history/", location.href);
-open(document.getElementById("host"), api);
-</script></body></html>"""
 NARROW, WIDE = {"width": 900, "height": 700}, {"width": 1600, "height": 1000}
 SIZES = [pytest.param(NARROW, id="900"), pytest.param(WIDE, id="1600")]
 CSP = "default-src 'none'; script-src 'self' 'unsafe-inline'; style-src 'unsafe-inline'; "

@@ -166,13 +166,13 @@ class ColumnGraph:
         cell = cell_of_text(partition or "")
         self._is_of_partition = cell is not None
         if cell is None:
-            of_dataset = [self._latest([dataset], side).get(dataset, {}) for side in _SIDES]
-            writers, readers = of_dataset
+            writers = self._latest([dataset], "write").get(dataset, {})
+            readers = self._latest([dataset], "read").get(dataset, {})
         else:
             asked = {**dataset._asdict(), "cell": cell.cell}
             writers = _times(self._history.rows(_WRITERS_OF_PARTITION, asked))
             readers = _times(self._history.rows(_READERS_OF_PARTITION, asked))
-        return self._seen(_RUNS_BY_END, writers), self._seen(_RUNS_BY_START, readers)
+        return self._seen("ended", writers), self._seen("started", readers)
 
     def follow_up(self, frontier: _Frontier, depth: int) -> None:
         """Follow columns to their sources.
@@ -191,7 +191,7 @@ class ColumnGraph:
             versions = self._history.rows(
                 _VERSIONS_READ, sql.lists(("run_id", "started"), started.items())
             )
-            made = self._by_run(_RUNS_BY_END, versions)
+            made = self._by_run("ended", versions)
             frontier = {}
             for row in rows:
                 if row["type"] == _DIRECT and row["in_column"]:
@@ -234,10 +234,10 @@ class ColumnGraph:
                 _READERS_OF_VERSION,
                 sql.lists(("run_id", "ended", "namespace", "name"), written),
             )
-            read = self._by_run(_RUNS_BY_START, versions)
+            read = self._by_run("started", versions)
             unread = {dataset for run_id, dataset, _ in targets if (run_id, dataset) not in read}
             latest = {
-                dataset: self._seen(_RUNS_BY_START, runs)
+                dataset: self._seen("started", runs)
                 for dataset, runs in self._latest(sorted(unread), "read").items()
             }
             frontier = {}
@@ -286,13 +286,13 @@ class ColumnGraph:
         return found
 
     def _by_run(
-        self, query: str, rows: list[dict[str, Any]]
+        self, time: str, rows: list[dict[str, Any]]
     ) -> dict[tuple[str, DatasetName], _Times]:
         """Select the runs that the user sees; by the run by which one came, and the dataset.
 
-        :param query: how runs are found by their times
+        :param time: the time of the runs in the rows: ``ended`` or ``started``
         """
-        seen = self._seen(query, _times(rows))
+        seen = self._seen(time, _times(rows))
         found: dict[tuple[str, DatasetName], _Times] = {}
         for row in rows:
             if row["run_id"] in seen:
@@ -300,11 +300,13 @@ class ColumnGraph:
                 found.setdefault(key, {})[row["run_id"]] = row["at"]
         return {key: self._last_of_jobs(runs) for key, runs in found.items()}
 
-    def _seen(self, query: str, times: _Times) -> _Times:
-        """Select the runs that the user may see, the last of each job, and note them."""
-        name = "ended" if query is _RUNS_BY_END else "started"
-        asked = sql.lists(("run_id", name), times.items())
-        for run in self._history.rows(query, asked) if times else ():
+    def _seen(self, time: str, times: _Times) -> _Times:
+        """Select the runs that the user may see, the last of each job, and note them.
+
+        :param time: the time by which the runs are given: ``ended`` or ``started``
+        """
+        asked = sql.lists(("run_id", time), times.items())
+        for run in self._history.rows(_RUNS_BY[time], asked) if times else ():
             if self._sees(run):
                 self.runs[run["run_id"]] = run
             else:
@@ -332,7 +334,7 @@ class ColumnGraph:
         return sorted(row["col"] for row in self._history.rows(_COLUMNS_OF, asked)) if ends else []
 
 
-_SIDES = ("write", "read")
+_RUNS_BY = {"ended": _RUNS_BY_END, "started": _RUNS_BY_START}
 _DIRECT = "DIRECT"
 
 

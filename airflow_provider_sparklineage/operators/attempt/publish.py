@@ -138,25 +138,22 @@ def _events(collected: Collected, deadline: Deadline) -> Events:
 # In the backend, the description of a task's job is a summary of its run, then the user's own text.
 
 
-def description_of_run(event: Event, how: Adaptation) -> str:
+def described(event: Event, how: Adaptation, ti: Any, *, is_logged: bool) -> str:
     """Describe the run of an event in a readable text; empty if the backend does not show it.
-
-    :param how: the settings by which events are adapted to the backend
-    """
-    return Descriptions(event).of_run() if shows_descriptions(how) else ""
-
-
-def log_overview(event: Event, ti: Any) -> None:
-    """Log where Airflow shows the lineage of a try, and the data that the try read and wrote.
 
     :param event: the event of the try, adapted to the backend, because the one that is kept may be
         many times larger
+    :param how: the settings by which events are adapted to the backend
     :param ti: the task instance
+    :param is_logged: whether to log where Airflow shows the lineage of the try, and the data that
+        the try read and wrote
     """
-    lines = Descriptions(event).of_log()
-    log.info("Lineage: %s", tab_page(ti) or "in the task's tab Spark lineage")
-    for line in lines:
-        log.info("  %s", line)
+    descriptions = Descriptions(event)
+    if is_logged:
+        log.info("Lineage: %s", tab_page(ti) or "in the task's tab Spark lineage")
+        for line in descriptions.of_log():
+            log.info("  %s", line)
+    return descriptions.of_run() if shows_descriptions(how) else ""
 
 
 def documentation_of_job(operator: Any, own: str | None, run: str) -> str | None:

@@ -468,10 +468,10 @@ class Try:
         with suppress(Exception, AirflowTaskTimeout):  # the timeout can fire in the import, too
             from airflow_provider_sparklineage.operators.attempt import publish
 
-            text = publish.description_of_run(events.adapted, self.adaptation)
+            text = publish.described(
+                events.adapted, self.adaptation, ti, is_logged=not deadline.is_killed
+            )
             self.ended = replace(self.ended, description=text)
-            if not deadline.is_killed:
-                publish.log_overview(events.adapted, ti)
         with suppress(Exception, AirflowTaskTimeout):
             from airflow_provider_sparklineage.operators.attempt import publish
 
