@@ -6,7 +6,8 @@ import { ColumnsView } from "./ColumnsView";
 import { HealthView } from "./HealthView";
 import { DatasetView } from "./DatasetView";
 import { Finder } from "./Finder";
-import { hrefOf, usePlace } from "./place";
+import { usePlace } from "./place";
+import { StateLink } from "./StateLink";
 import { counted, timeOf } from "./shared/names";
 import { useEffect, useState } from "react";
 
@@ -31,11 +32,7 @@ export function App({ api }: { api: Api }) {
       <header className="top">
         <h1>Lineage</h1>
         {place.name && (
-          <a href={hrefOf({ q: place.q, sort: place.sort })} onClick={(event) => {
-            if (event.ctrlKey || event.metaKey || event.shiftKey) return;
-            event.preventDefault();
-            go({ namespace: "", name: "" });
-          }}>All datasets</a>
+          <StateLink to={{ q: place.q, sort: place.sort }} go={go} change={{ namespace: "", name: "" }}>All datasets</StateLink>
         )}
         {found.value?.built_at && <span className="facts">as of {timeOf(found.value.built_at)}</span>}
         {behind && <span className="facts" role="status">{behind}</span>}

@@ -6,9 +6,9 @@ import { useEffect, useMemo, useState } from "react";
 import type { Api, ColumnEdge, ColumnGraph, Run } from "./api";
 import { type ColumnBox, drawnOf, heightOf, howOf, isCondition, partOf, placesOf, ROW, tasksOf, WIDTH } from "./columnGraph";
 import type { Address, Go } from "./place";
-import { hrefOf } from "./place";
 import { RunLink } from "./RunLink";
 import { useAnswer } from "./shared/asked";
+import { StateLink } from "./StateLink";
 import { List } from "./shared/List";
 import { Parted } from "./shared/Name";
 import { counted, lastOf, nameOf, shown } from "./shared/names";
@@ -208,11 +208,9 @@ function Edges({ title, edges, runs, go }: { title: string; edges: ColumnEdge[];
   const end = ({ namespace, name, short, column }: ColumnEdge["source"]) => {
     const to = { namespace, name, column: column ?? "", view: "Columns" };
     return (
-      <a href={hrefOf(to)} title={shown(`${namespace} ${name}`)} onClick={(event) => {
-        if (event.ctrlKey || event.metaKey || event.shiftKey) return;
-        event.preventDefault();
-        go({ ...to, partition: "", open: "" });
-      }}><Parted text={`${nameOf({ short, name })}.${column ?? "*"}`} /></a>
+      <StateLink to={to} go={go} change={{ ...to, partition: "", open: "" }} title={shown(`${namespace} ${name}`)}>
+        <Parted text={`${nameOf({ short, name })}.${column ?? "*"}`} />
+      </StateLink>
     );
   };
   return (
