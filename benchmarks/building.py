@@ -92,7 +92,7 @@ def _from_file(folder: Path, size: int) -> Build:
     done = build(folder / f"store-{size}", file)
     assert done.new == size
     file.unlink()
-    return build
+    return done
 
 
 def build(store: Path, source: Path) -> Build:

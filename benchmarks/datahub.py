@@ -116,11 +116,11 @@ def event(datasets: int) -> RunEvent:
     )
 
 
-def _schema() -> dict[str, Any]:
+def _schema() -> Any:
     return {"fields": [{"name": f"column_{i}", "type": "string"} for i in range(COLUMNS)]}
 
 
-def _lineage(source: str) -> dict[str, Any]:
+def _lineage(source: str) -> Any:
     return {
         "fields": {
             f"column_{i}": {

@@ -7,8 +7,10 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.plugins.history import answers
-from airflow_provider_sparklineage.plugins.history.catalog import catalog_of
+from airflow_provider_sparklineage.plugins.history.catalog import catalog_of, search_columns
+from airflow_provider_sparklineage.plugins.history.health import health
 from airflow_provider_sparklineage.plugins.history.opened import OpenedHistory
 from airflow_provider_sparklineage.plugins.history.permissions import Visibility
 from benchmarks import history_world
@@ -19,9 +21,9 @@ if TYPE_CHECKING:
 
 ACCESSES = 10_000_000
 REGIONS_OF_MANY = 137  # for each of 365 days: 50,005 partitions of a table
-GOAL_S = 1.0
+OPENING_S, HEALTH_S, COLUMNS_S, CLICK_S = 0.5, 1.0, 0.5, 1.0
 _ALL = Visibility(lambda _: True, lambda _: True, frozenset, lambda: True)
-_MART = (history_world.NAMESPACE, "warehouse/mart_0")
+_MART = DatasetName(history_world.NAMESPACE, "warehouse/mart_0")
 _CELL = "dt=2024-06-01/region=r3"
 
 
@@ -46,18 +48,23 @@ Step = tuple[str, float | None, "Callable[[], str]"]
 def _steps(url: str) -> Iterator[Step]:
     """List what a user does, in this order; each request opens the store anew."""
     wanted = answers.Selection(_MART, _CELL)
-    yield "first opening of the page", GOAL_S, lambda: _asked(url, _datasets)
-    yield "opening it again", GOAL_S, lambda: _asked(url, _datasets)
-    at_once = "its partitions, until it is known which are stale"
-    yield at_once, GOAL_S, lambda: _asked(url, lambda h: _partitions(h, is_quick=True))
+    column = wanted._replace(column="c7", depth=3)
+    yield "first opening of the page", OPENING_S, lambda: _asked(url, _datasets)
+    yield "opening it again", OPENING_S, lambda: _asked(url, _datasets)
+    yield "its health at once", HEALTH_S, lambda: _asked(url, lambda h: _health(h, is_quick=True))
+    yield "its health with what is stale, once for each build", None, lambda: _asked(url, _health)
+    at_once = "partitions of a dataset, until it is known which are stale"
+    yield at_once, CLICK_S, lambda: _asked(url, lambda h: _partitions(h, is_quick=True))
     yield "which are stale and due, once for each build", None, lambda: _asked(url, _partitions)
-    yield "its partitions, from then on", GOAL_S, lambda: _asked(url, _partitions)
+    yield "its partitions, from then on", CLICK_S, lambda: _asked(url, _partitions)
     yield (
         "the graph of one",
-        GOAL_S,
+        CLICK_S,
         lambda: _asked(url, lambda h: _hops(answers.partition_graph(wanted, h, _ALL))),
     )
-    yield "what to run again of one", GOAL_S, lambda: _asked(url, lambda h: _plan(wanted, h))
+    yield "what to run again of one", CLICK_S, lambda: _asked(url, lambda h: _plan(wanted, h))
+    yield "columns of three steps", COLUMNS_S, lambda: _asked(url, lambda h: _edges(column, h))
+    yield "columns of a name", COLUMNS_S, lambda: _asked(url, lambda h: _columns("c7", h))
 
 
 def _asked(url: str, question: Callable[[OpenedHistory], str]) -> str:
@@ -70,6 +77,20 @@ def _asked(url: str, question: Callable[[OpenedHistory], str]) -> str:
 
 def _datasets(history: OpenedHistory) -> str:
     return f"{catalog_of(history).search('', _ALL)['count']:,} datasets"
+
+
+def _health(history: OpenedHistory, *, is_quick: bool = False) -> str:
+    found = health(catalog_of(history), history, _ALL, is_quick=is_quick)
+    return f"{sum(found['totals'].values()):,} partitions, {found['looked']['done']:,} datasets"
+
+
+def _edges(wanted: answers.Selection, history: OpenedHistory) -> str:
+    return f"{len(answers.column_graph(wanted, history, _ALL)['edges']):,} lines"
+
+
+def _columns(text: str, history: OpenedHistory) -> str:
+    found = search_columns(text, history, _ALL)
+    return f"{len(found['columns']) + found['more']:,} columns"
 
 
 def _partitions(history: OpenedHistory, *, is_quick: bool = False) -> str:

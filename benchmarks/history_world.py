@@ -44,11 +44,11 @@ def store_of(folder: Path, accesses: int, regions: int = REGIONS) -> Store:
             _tables(connection)
             connection.execute(_TASKS.format(days=DAYS, pipelines=pipelines))
             files = {}
-            for table, query in _ROWS.items():
+            for name, query in _ROWS.items():
                 text = query.format(
                     regions=regions, columns=COLUMNS, namespace=NAMESPACE, days=DAYS
                 )
-                connection.execute(f"INSERT INTO {table} BY NAME {text}")
+                connection.execute(f"INSERT INTO {name} BY NAME {text}")
             for table in TABLES:
                 files[table.name] = building.scratch / f"{table.name}.parquet"
                 order = ", ".join(table.sorted_by)

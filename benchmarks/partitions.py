@@ -75,6 +75,7 @@ def observing(
     """
     actions: list[Callable[[], object]] = []
     for made in bundles.values():
+        assert made.path is not None
         actions += (partial(merge, made), partial(decode, made.path, OBSERVATIONS))
     seconds = in_turns(*actions, runs=RUNS)
     merging, decoding = Growth(SIZES, tuple(seconds[::2])), Growth(SIZES, tuple(seconds[1::2]))

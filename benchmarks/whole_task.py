@@ -110,4 +110,5 @@ def _run(name: str, folder: Path) -> dict[str, float]:
     assert (name == "ours") is not events.exists(), (
         "the listener wrote nothing, or where it should not"
     )
-    return json.loads(done.stdout.splitlines()[-1])
+    found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return found

@@ -77,11 +77,12 @@ def _events(columns: int, described: bool, fan: int | None) -> Iterator[dict[str
     for table in range(TABLES):
         run = f"00000000-0000-0000-0000-{table + 1:012x}"
         schema = _FACET | {"fields": [{"name": name, "type": "long"} for name in names(columns)]}
-        source = {"namespace": "file", "name": f"/lake/t{table}", "facets": {"schema": schema}}
+        name = f"/lake/t{table}"
+        source = {"namespace": "file", "name": name, "facets": {"schema": schema}}
         facets = {
             "schema": schema,
             "lifecycleStateChange": _FACET | {"lifecycleStateChange": "OVERWRITE"},
-            "columnLineage": _FACET | {"fields": _fields(source["name"], columns, described, fan)},
+            "columnLineage": _FACET | {"fields": _fields(name, columns, described, fan)},
         }
         target = {"namespace": "file", "name": f"/lake/t{table + 1}", "facets": facets}
         yield _event("START", 2 * table + 1, run)

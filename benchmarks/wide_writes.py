@@ -127,7 +127,7 @@ def _observations(writes: int, columns: int) -> Iterator[dict[str, Any]]:
             "selected": 1,
             "layouts": [{"base": read_from, "dimensions": [], "partitions": [[]]}],
         }
-        written = {
+        written: dict[str, Any] = {
             "node": "InsertIntoHadoopFsRelationCommand",
             "table": None,
             "mode": "whole",

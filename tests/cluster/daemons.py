@@ -191,9 +191,10 @@ def _start(daemons: _Daemons, addresses: Mapping[str, str], *, yarn: bool) -> No
 def _answer(url: str) -> str:
     try:
         with urllib.request.urlopen(url, timeout=5) as response:
-            return response.read().decode()
+            text: str = response.read().decode()
     except (urllib.error.URLError, OSError):
         return ""
+    return text
 
 
 def _end(*_: object) -> None:

@@ -110,7 +110,8 @@ class MiniCluster:
 
     def application(self, application_id: str) -> dict[str, Any]:
         """Give what the ResourceManager says of one."""
-        return self._ask("GET", f"apps/{application_id}")["app"]
+        app: dict[str, Any] = self._ask("GET", f"apps/{application_id}")["app"]
+        return app
 
     def kill(self, application_id: str) -> None:
         """Do what ``yarn application -kill`` does."""
