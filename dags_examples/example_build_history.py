@@ -1,8 +1,9 @@
 """
 Build the history of all tasks on Spark, by a task whose own lineage becomes a part of it.
 
-Run any task with lineage first, e.g. ``airflow dags test example_report_flight_delays 2013-01-07``,
-then this twice: ``airflow dags test example_build_history 2013-01-08``, and for 2013-01-09.
+Run any task with lineage first, e.g. ``example_report_flight_delays`` for 2013-01-07. Then unpause
+this, and run it twice, the second time for 2013-01-09:
+``airflow dags trigger example_build_history --logical-date 2013-01-08``.
 
 What you will see: the task reads the archive and writes the tables of the history, which
 ``sparklineage history show``, the questions and the page read as they read those that DuckDB makes.

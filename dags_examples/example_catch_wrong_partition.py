@@ -1,8 +1,9 @@
 """
 Stop a run that wrote the wrong partition, although its Spark job succeeded.
 
-Run ``example_report_flight_delays`` for a day of January 2013 first, which lays out the flights,
-and then ``airflow dags test example_catch_wrong_partition 2013-01-08``.
+Run ``example_report_flight_delays`` for a day of January 2013 first, which lays out the flights.
+Then unpause this, and run it:
+``airflow dags trigger example_catch_wrong_partition --logical-date 2013-01-08``.
 
 What you will see: the job is given 2013-01-08 and, because of an old mistake in it, reads and
 writes 2013-01-07. Spark is content; the task fails with what was written and what was expected, and

@@ -1,8 +1,8 @@
 """
 Report the delays of flights from New York with three Spark jobs that know nothing of lineage.
 
-Run it for a day of January 2013; the first task lays out the days up to it:
-``airflow dags test example_report_flight_delays 2013-01-07``.
+Unpause it, and run it for a day of January 2013; the first task lays out the days up to it:
+``airflow dags trigger example_report_flight_delays --logical-date 2013-01-07``.
 
 What you will see: every task has one OpenLineage event of its own, with the tables that its Spark
 job read and wrote. For 2013-01-07, ``daily_delays`` read ``flights``, ``weather`` and ``planes``
