@@ -1,4 +1,7 @@
-"""The demo's Airflow in a browser: the tab of a task, and the form of a connection."""
+"""The demo's Airflow in a browser: the tab of a task, the page, and the form of a connection.
+
+The page answers from the history of the recorded month of flights, in which something is stale.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from urllib.parse import quote
 
 from playwright.sync_api import expect
 
+from tests.browser import month, recorded_flights
 from tests.browser.serving import api_server
 from tests.pictures import demo
 from tests.pictures.screen import TIMEOUT_S, new_context
@@ -22,6 +26,7 @@ if TYPE_CHECKING:
 
 _SETTINGS = {
     "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",
+    "AIRFLOW__SPARKLINEAGE__HISTORY_MERGED_BY": "command",
     "AIRFLOW__SPARKLINEAGE__WEB_URL": "http://marquez:3000",
 }
 # As the README makes it.
@@ -37,7 +42,10 @@ _CONNECTION = {
 @contextmanager
 def demo_airflow(browser: Browser) -> Iterator[Airflow]:
     """Start an API server on what the demo has left."""
-    with api_server(demo.environment() | _SETTINGS, demo.FOLDER / "api_server.log") as url:
+    history = (demo.FOLDER / "month").as_uri()
+    recorded_flights.build(history)
+    settings = _SETTINGS | {"AIRFLOW__SPARKLINEAGE__HISTORY_URL": history}
+    with api_server(demo.environment() | settings, demo.FOLDER / "api_server.log") as url:
         context = new_context(browser)
         yield Airflow(url, context)
         context.close()
@@ -63,6 +71,13 @@ class Airflow:
         # The navigation has a link of that name as well.
         page.get_by_test_id("main-content").get_by_role("link", name="Spark lineage").click()
         lineage(page).locator("h2, [role=status]").first.wait_for()
+        return page
+
+    def page(self) -> Page:
+        """Open the page as people do: by its entry in the navigation."""
+        page = self._context.new_page()
+        page.goto(self._url)
+        page.get_by_role("link", name="Lineage", exact=True).click()
         return page
 
     def tab_while_running(self, task_id: str) -> Page:
@@ -118,4 +133,5 @@ def tabs(page: Page) -> Locator:
 
 def _equal_everywhere(route: Route) -> None:
     answer = route.fetch()
-    route.fulfill(response=answer, body=demo.equal_everywhere(answer.text()))
+    body = demo.equal_everywhere(month.with_fixed_time(answer.text()))
+    route.fulfill(response=answer, body=body)

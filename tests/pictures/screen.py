@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Locator, Page
 
 MAX_BYTES = 300_000
+MARGIN = 12  # pixels below the last element
 TIMEOUT_S = 300  # of anything that is waited for, on a machine that has other work
 
 
@@ -37,6 +38,12 @@ def take(file: Path, first: Locator, last: Locator | None = None, height: float 
     bottom = max(box["y"] + box["height"] for box in boxes)
     bottom = min(bottom, top + height) if height else bottom
     take_part(file, first.page, left, top, right, bottom)
+
+
+def take_window(file: Path, page: Page, last: Locator) -> None:
+    """Take a picture of all that is in a window, down to the end of an element."""
+    box = last.bounding_box()
+    take_part(file, page, 0, 0, bottom=box["y"] + box["height"] + MARGIN if box else math.inf)
 
 
 def take_part(

@@ -10,7 +10,7 @@ from airflow_provider_sparklineage.plugins import page as page_files
 from tests.browser.events import wide_event
 from tests.pictures import demo, history, marquez, terminal
 from tests.pictures.airflow import await_other_runs, lineage, tabs
-from tests.pictures.screen import take
+from tests.pictures.screen import take, take_window
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -62,13 +62,13 @@ def daily_delays(_studio: Studio, file: Path) -> None:
 
 @picture("lineage_page.png")
 def lineage_page(studio: Studio, file: Path) -> None:
-    """Show the tab, with a column chosen."""
+    """Show the tab in Airflow, with a column chosen."""
     page = studio.airflow.tab("daily_delays", demo.DAY)
     await_other_runs(page)
     written = lineage(page).get_by_role("listbox", name="Columns written")
     written.get_by_role("option", name="avg_visibility").click()
     page.mouse.move(0, 0)
-    take(file, tabs(page), lineage(page))
+    take_window(file, page, lineage(page))
 
 
 @picture("partition_strip.png")
@@ -108,12 +108,12 @@ def running_task(studio: Studio, file: Path) -> None:
 
 @picture("history_health.png")
 def history_health(studio: Studio, file: Path) -> None:
-    """Take the page's first view, with the plan over all datasets."""
-    page = studio.history.open()
+    """Take the page's first view in Airflow, with the plan over all datasets."""
+    page = studio.airflow.page()
     page.get_by_role("button", name="stale 8", exact=True).wait_for()
     page.get_by_role("button", name="What to run again").click()
     history.part(page, ".plan table").wait_for()
-    take(file, history.part(page, "header"), history.part(page, ".health .wave"))
+    take_window(file, page, history.part(page, ".health .wave"))
 
 
 @picture("history_columns.png")
