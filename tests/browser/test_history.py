@@ -457,6 +457,20 @@ def test_a_click_on_the_bar_changes_nothing_and_an_end_can_be_dragged(show):
     expect(page.locator(".names [role=status]")).to_have_text(re.compile("30[0-2] partitions"))
 
 
+# The pointer's last move and its end, before the browser has drawn the one.
+LET_GO = """(track, x) => ["pointermove", "pointerup"].forEach((name) =>
+    track.dispatchEvent(new PointerEvent(name, { clientX: x, bubbles: true })))"""
+
+
+def test_a_range_ends_where_the_pointer_is_let_go_however_slow_the_browser_is(show):
+    page = show(Answers(partitions=partitions(1000)), PLACE)
+    track = track_of(page)
+    page.mouse.move(track["x"] + 0.25 * track["width"], track["y"] + 10)
+    page.mouse.down()
+    page.locator(".track").evaluate(LET_GO, track["x"] + 0.5 * track["width"])
+    expect(page.locator(".names [role=status]")).to_have_text(re.compile("25[01] partitions"))
+
+
 def test_a_range_is_chosen_by_keys(show):
     page = show(Answers(partitions=partitions(1200)), PLACE)
     start, end = ends(page)
@@ -703,6 +717,27 @@ def test_a_column_of_a_box_becomes_the_one_that_is_asked_for(show):
     until(page, lambda: any(map(is_asked, answers.asked)), lambda: f"asked: {answers.asked}")
     page.go_back()
     expect(page.get_by_role("heading", level=2)).to_contain_text("amount")
+
+
+def test_until_another_column_is_known_the_one_before_is_shown_as_itself(show):
+    answers = Answers()
+    page = show(answers, f"{PLACE}&view=Columns&column=amount")
+    made = page.get_by_role("region", name="Made of", exact=True)
+    expect(made).to_contain_text("raw.price")
+    many = [edge("upstream", column("x", f"csv{n}"), column("price", "raw")) for n in range(12)]
+    answers.of["columns/graph"] = {**COLUMN_GRAPH, "short": "raw", "edges": many, "further": []}
+    answers.slow = "columns/graph"
+    page.locator(".react-flow__node").get_by_role("button", name="price", exact=True).click()
+    expect(page).to_have_url(re.compile("column=price"))
+    until(page, lambda: answers.late, lambda: f"asked: {answers.asked}")
+    at_rest(page)
+    expect(page.get_by_role("heading", level=2)).to_have_text(re.compile("^orders.*amount"))
+    expect(made).to_contain_text("raw.price")
+    answers.answer_late()
+    expect(page.get_by_role("heading", level=2)).to_have_text(re.compile("^raw.*price"))
+    expect(made).to_contain_text("csv11.x")
+    at_rest(page)
+    assert is_inside(page.locator(".box.chosen"), page.locator(".picture"))
 
 
 def test_without_a_column_its_columns_are_listed(show):

@@ -70,6 +70,19 @@ def test_a_skeleton_shows_until_there_is_an_answer(airflow, staging, late):
     expect(airflow.root).to_have_attribute("aria-busy", "false")
 
 
+def test_the_tab_is_busy_until_the_answer_is_drawn(airflow, staging):
+    airflow.answers["lineage"] = done(staging)
+    airflow.withhold("lineage")
+    airflow.open()
+    expect(airflow.root).to_have_attribute("aria-busy", "true")
+    drawn = airflow.root.evaluate_handle("""main => ({ text: new Promise((resolve) => {
+        const look = () => main.ariaBusy === "false" && resolve(main.innerText);
+        new MutationObserver(look).observe(main, { attributeFilter: ["aria-busy"] });
+    }) })""")
+    airflow.let_go("lineage")
+    assert "staging_chain" in drawn.evaluate("({ text }) => text")
+
+
 def test_the_skeleton_is_still_for_who_wants_no_motion(airflow):
     airflow.withhold("lineage")
     airflow.open()
