@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import urllib.parse
 
-import pytest
-
 from airflow_provider_sparklineage.plugins import page as page_files
+from tests.browser.settled import until
 
 HOST = """<!doctype html><html class="light" lang="en"><title>Airflow</title>
 <base href="{base}"><body>
@@ -65,18 +64,18 @@ class FakeAirflow:
                 self._fulfill(route, name)
 
     def is_asked_for(self, name):
-        for _ in range(200):
-            if self.withheld.get(name) or name in self.asked:
-                return
-            self.page.wait_for_timeout(20)
-        pytest.fail(f"{name} was not asked for")
+        until(
+            self.page,
+            lambda: self.withheld.get(name) or name in self.asked,
+            lambda: f"{name} was not asked for",
+        )
 
     def is_asked_for_tries(self, *tries):
-        for _ in range(200):
-            if self.tries == [*tries]:
-                return
-            self.page.wait_for_timeout(20)
-        pytest.fail(f"tries were asked for: {self.tries}")
+        until(
+            self.page,
+            lambda: self.tries == [*tries],
+            lambda: f"tries were asked for: {self.tries}",
+        )
 
     def open(self, query=""):
         self.page.goto(f"{TAB}{query}")

@@ -93,6 +93,8 @@ def show(new_page, tmp_path):
         file.write_text(page_files.self_contained(events), encoding="utf-8")
         page = new_page()
         page.goto(file.as_uri())
+        # Its script unpacks the events, and draws, when the file has been loaded.
+        expect(page.locator("main > *").first).to_be_visible()
         return page
 
     return open_file

@@ -14,6 +14,7 @@ from tests.browser import recorded_flights
 from tests.browser.auth_manager import DENIED_DAG, DENIED_USER
 from tests.browser.conftest import ADMIN, READER
 from tests.browser.recorded_flights import DAG_ID, DAY, DENIED_DAY, FLIGHTS
+from tests.browser.settled import at_rest
 
 API = "/sparklineage/api/history"
 DATASETS, HEALTH = f"{API}/datasets", f"{API}/health"
@@ -133,8 +134,8 @@ def test_the_page_opens_on_what_is_stale_and_a_click_keeps_its_address(
     troubled = root.get_by_role("listbox", name="Datasets that need you")
     troubled.get_by_role("option", name="daily_delays").click()
     expect(root.get_by_role("button", name="stale 1", exact=True)).to_be_visible()
-    address = page.url
-    assert address.startswith(f"{server.url}/plugin/spark-lineage-history?namespace=file&name=")
+    address = f"{server.url}/plugin/spark-lineage-history?namespace=file&name="
+    expect(page).to_have_url(re.compile(f"^{re.escape(address)}"))
     page.reload()
     expect(root.get_by_role("button", name="stale 1", exact=True)).to_be_visible()
     page.go_back()
@@ -151,7 +152,9 @@ def test_lists_fill_the_window_of_airflow_which_gets_no_scroll_bar(
     page.goto(f"{server.url}/plugin/spark-lineage-history")
     root = page.locator("[data-sparklineage-page] main")
     listed = root.get_by_role("listbox", name="Datasets that need you")
+    expect(root.get_by_role("button", name="stale 8", exact=True)).to_be_visible()
     expect(listed).to_be_visible()
+    at_rest(page)
     box = listed.bounding_box()
     height = page.viewport_size["height"]
     assert height - 80 <= box["y"] + box["height"] <= height
@@ -181,6 +184,7 @@ def test_a_day_that_was_written_anew_is_found_and_what_was_made_of_it_cleared(
     root.get_by_role("searchbox", name="Find a dataset").fill("daily delays")
     root.get_by_role("searchbox", name="Find a dataset").fill("daily_delays")
     found = root.get_by_role("listbox", name="Datasets", exact=True)
+    expect(found.get_by_role("option")).to_have_count(1)
     found.get_by_role("option", name="daily_delays").click()
     expect(root.get_by_role("button", name="fresh 29")).to_be_visible()
     expect(root.get_by_role("button", name="stale 1", exact=True)).to_be_visible()

@@ -101,7 +101,7 @@ def test_the_try_and_the_column_are_in_the_address(tab):
         "/tasks/revenue/plugin/spark-lineage?try_number=1&side=to&namespace=file"
         "&name=%2Flake%2Frevenue&column=revenue"
     )
-    assert root.page.url.endswith(address)
+    expect(root.page).to_have_url(re.compile(f"{re.escape(address)}$"))
     root.page.reload()
     expect(root.locator(".state")).to_have_text("FAIL")
     expect(root.locator(".row[aria-selected=true]")).to_contain_text("revenue")
@@ -117,7 +117,7 @@ def test_a_card_leads_to_its_dataset_in_the_history(tab):
     link = root.get_by_role("link", name="all partitions, of all runs of orders", exact=True)
     expect(link).to_have_count(1)
     path = "/plugin/spark-lineage-history?namespace=file&name=%2Flake%2Forders"
-    assert link.get_attribute("href").endswith(path)
+    expect(link).to_have_attribute("href", re.compile(f"{re.escape(path)}$"))
 
 
 def test_each_instance_of_a_mapped_task_has_its_own_lineage(tab):

@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.airflow_double import RUNNING, done
+from tests.browser.airflow_double import RUNNING, TAB, done
 from tests.browser.events import partitioned_event, source
 from tests.browser.test_waiting import last_of
 from tests.conftest import Recorded
@@ -41,8 +41,8 @@ def opened(airflow, staging):
     return open_tab
 
 
-def query_of(page):
-    return urlsplit(page.url).query
+def has_query(page, query):
+    expect(page).to_have_url(f"{TAB}?{query}")
 
 
 def chosen(airflow):
@@ -73,15 +73,15 @@ def test_a_try_that_has_no_lineage_can_be_left_again(airflow):
     airflow.open("?try_number=5")
     expect(airflow.root.get_by_label("Try")).to_have_value("5")
     airflow.root.get_by_label("Try").select_option("1")
-    assert query_of(airflow.page) == "try_number=1"
+    has_query(airflow.page, "try_number=1")
 
 
 def test_a_chosen_try_is_in_the_address_and_the_latest_is_not(opened):
     airflow = opened("?tab=x&empty=")
     airflow.root.get_by_label("Try").select_option("1")
-    assert query_of(airflow.page) == "tab=x&empty=&try_number=1"
+    has_query(airflow.page, "tab=x&empty=&try_number=1")
     airflow.root.get_by_label("Try").select_option("2")
-    assert query_of(airflow.page) == "tab=x&empty="
+    has_query(airflow.page, "tab=x&empty=")
     airflow.is_asked_for_tries(None, "1", None)
 
 
@@ -99,9 +99,9 @@ def test_back_shows_the_try_before(opened):
 def test_a_chosen_column_is_in_the_address(opened):
     airflow = opened("?try_number=2")
     written(airflow, "revenue").click()
-    assert query_of(airflow.page) == f"try_number=2&{REVENUE}"
+    has_query(airflow.page, f"try_number=2&{REVENUE}")
     airflow.page.keyboard.press("Escape")
-    assert query_of(airflow.page) == "try_number=2"
+    has_query(airflow.page, "try_number=2")
 
 
 def test_a_link_to_a_column_shows_it_chosen(opened):
@@ -141,6 +141,7 @@ def test_the_numbers_of_airflow_s_router_go_on(opened):
     airflow = opened()
     airflow.page.evaluate("history.replaceState({ idx: 4, key: 'k' }, '')")
     written(airflow, "revenue").click()
+    has_query(airflow.page, REVENUE)
     assert airflow.page.evaluate("history.state") == {"idx": 5, "key": "k"}
 
 
@@ -166,9 +167,9 @@ def test_links_to_the_backend_say_where_they_lead(airflow, staging, show, text):
     airflow.open()
     links = airflow.root.locator(f"a[href^='{MARQUEZ}']")
     expect(links).to_have_text([text] * 6)
-    names = [link.get_attribute("aria-label") for link in links.all()[1:]]
-    assert names[0] == f"{text}, customers"
-    assert len(set(names)) == 5
+    expect(links.nth(1)).to_have_attribute("aria-label", f"{text}, customers")
+    names = {link.get_attribute("aria-label") for link in links.all()[1:]}
+    assert len(names) == 5
 
 
 def places(airflow, name):

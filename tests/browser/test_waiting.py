@@ -13,6 +13,7 @@ from playwright.sync_api import expect
 
 from tests.browser.airflow_double import NO_OTHERS, RUNNING, FakeAirflow, done, name_of
 from tests.browser.events import partitioned_event, source
+from tests.browser.settled import until
 from tests.browser.test_accessibility import THEMES, broken, unclear
 from tests.conftest import Recorded
 
@@ -69,14 +70,27 @@ def test_a_skeleton_shows_until_there_is_an_answer(airflow, staging, late):
     expect(airflow.root).to_have_attribute("aria-busy", "false")
 
 
+def test_the_tab_is_busy_until_the_answer_is_drawn(airflow, staging):
+    airflow.answers["lineage"] = done(staging)
+    airflow.withhold("lineage")
+    airflow.open()
+    expect(airflow.root).to_have_attribute("aria-busy", "true")
+    drawn = airflow.root.evaluate_handle("""main => ({ text: new Promise((resolve) => {
+        const look = () => main.ariaBusy === "false" && resolve(main.innerText);
+        new MutationObserver(look).observe(main, { attributeFilter: ["aria-busy"] });
+    }) })""")
+    airflow.let_go("lineage")
+    assert "staging_chain" in drawn.evaluate("({ text }) => text")
+
+
 def test_the_skeleton_is_still_for_who_wants_no_motion(airflow):
     airflow.withhold("lineage")
-    moving = "element => getComputedStyle(element).animationName !== 'none'"
     airflow.open()
+    skeleton = airflow.root.locator(".skeleton")
+    expect(skeleton).to_have_css("animation-name", "skeleton")
     assert broken(airflow.page) == []
-    assert airflow.root.locator(".skeleton").evaluate(moving)
     airflow.page.emulate_media(reduced_motion="reduce")
-    assert not airflow.root.locator(".skeleton").evaluate(moving)
+    expect(skeleton).to_have_css("animation-name", "none")
 
 
 def test_the_answer_is_asked_for_without_waiting_for_other_files(airflow):
@@ -233,7 +247,7 @@ def test_a_task_without_lineage_has_one_sentence(airflow):
     airflow.answers["lineage"] = RUNNING | {"message": "No Spark lineage.", "has_ended": True}
     airflow.open()
     expect(airflow.root.get_by_role("status")).to_have_text("No Spark lineage.")
-    assert airflow.root.locator("section, h2, h3, table").count() == 0
+    expect(airflow.root.locator("section, h2, h3, table")).to_have_count(0)
 
 
 @pytest.mark.parametrize("theme", THEMES)
@@ -275,11 +289,13 @@ def test_nothing_is_asked_for_again_while_nothing_changes(airflow):
     airflow.page.clock.install()
     airflow.open()
     expect(airflow.root.get_by_role("status")).to_have_text("This try has not ended.")
-    for _ in range(3):
+
+    def is_state_known():
         airflow.page.clock.run_for(LOOK_AGAIN_MS)
-        airflow.page.wait_for_timeout(100)
+        return airflow.asked.count("state") > 2  # so that two answers have been looked at
+
+    until(airflow.page, is_state_known, lambda: f"asked for: {airflow.asked}")
     assert airflow.asked.count("lineage") == 1
-    assert airflow.asked.count("state") >= 2
 
 
 # --- for other runs -------------------------------------------------------------------------------
@@ -350,5 +366,5 @@ def test_nobody_asks_for_other_runs_of_what_has_no_dates(airflow, staging):
     airflow.answers["lineage"] = done(json.loads(text))
     airflow.open()
     expect(airflow.root.locator("h2")).to_be_visible()
-    airflow.page.wait_for_timeout(200)
+    airflow.page.wait_for_load_state("networkidle")
     assert "partitions" not in airflow.asked

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from playwright.sync_api import expect
 
 from tests.browser import month
 from tests.pictures.screen import new_context
@@ -16,6 +19,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Locator, Page
 
 WIDTH, HEIGHT = 1180, 1400
+_INCOMPLETE = re.compile("^(Looking for|Loading) ")
 
 
 class Month(month.Month):
@@ -25,6 +29,8 @@ class Month(month.Month):
         """Open a table of the lake, with a ``partition`` and a ``column`` of it."""
         page = self.open(namespace="file", name=f"/flights/lake/{table}", **chosen)
         page.get_by_role("heading", level=2).wait_for()
+        # Partitions are shown before all of their states are known.
+        expect(page.get_by_text(_INCOMPLETE)).to_have_count(0)
         return page
 
 

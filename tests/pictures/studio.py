@@ -53,4 +53,6 @@ class Studio(ExitStack):
         self.callback(context.close)
         page = context.new_page()
         page.set_content(html)
+        # Its script unpacks the events, and draws, when the file has been loaded.
+        page.locator("main > *").first.wait_for()
         return page

@@ -27,22 +27,23 @@ export function CalendarGrid({ calendar, states, filter, chosen, partition, choo
   const host = useRef<HTMLDivElement>(null);
   const [active, setActive] = useState(last);
   const [below, setBelow] = useState(-1); // the row below the pointer
-  const wantsFocus = useRef(false);
+  const awaited = useRef<number | null>(null); // the step whose cell is to get the focus
   const rows = useVirtualizer({
     count: top - bottom + 1, getScrollElement: () => host.current, estimateSize: () => HEIGHT, overscan: 1,
   });
   const go = (step: number) => {
     const to = Math.min(Math.max(step, first), last);
-    wantsFocus.current = true;
+    awaited.current = to;
     setActive(to);
     rows.scrollToIndex(top - rowOf(unit, to), { align: "auto" });
   };
   useEffect(() => {
     // Its row may be drawn only after the scrolling; then this is called again.
-    const cell = wantsFocus.current && host.current?.querySelector<HTMLElement>(`[data-step="${active}"]`);
+    // It may be called late, too, for what was drawn before the key: `active` is then the step before.
+    const cell = awaited.current !== null && host.current?.querySelector<HTMLElement>(`[data-step="${awaited.current}"]`);
     if (cell) {
       cell.focus({ preventScroll: true });
-      wantsFocus.current = false;
+      awaited.current = null;
     }
   });
   const press = (event: KeyboardEvent) => {

@@ -26,18 +26,22 @@ const MOST = 200; // boxes that can be drawn and read
 
 export function ColumnsView({ api, place, go, version }: Props) {
   const depth = DEPTHS.find((one) => String(one) === place.depth) ?? FIRST;
-  const { value, problem } = useAnswer((signal) => api.columnGraph(place, depth, signal),
-    [place.namespace, place.name, place.partition, place.column, depth, version], true);
-  const graph = useOpened(api, value, place);
+  const { namespace, name, partition, column } = place;
+  const { value, problem, isAsked } = useAnswer(
+    async (signal) => ({ graph: await api.columnGraph(place, depth, signal), of: { namespace, name, partition, column } }),
+    [namespace, name, partition, column, depth, version], true);
+  const graph = useOpened(api, value?.graph ?? null, place);
+  // While another column is asked for, the one before is shown, as itself.
+  const drawn = useMemo(() => ({ ...place, ...value?.of }), [place, value]);
   if (problem) return <p className="sentence" role="status">{problem}</p>;
   if (!graph) return <p className="sentence" role="status">Loading the columns …</p>;
   const conditions = graph.edges.filter(isCondition).length;
   return (
-    <article className="dataset" aria-label="Columns">
+    <article className="dataset" aria-label="Columns" aria-busy={isAsked}>
       <h2>
-        <bdi title={shown(`${place.namespace} ${place.name}`)}>{graph.short ? shown(graph.short) : lastOf(place.name)}</bdi>
-        {place.column && <bdi>{shown(place.column)}</bdi>}
-        {place.partition && <bdi className="facts">of {shown(place.partition)}</bdi>}
+        <bdi title={shown(`${drawn.namespace} ${drawn.name}`)}>{graph.short ? shown(graph.short) : lastOf(drawn.name)}</bdi>
+        {drawn.column && <bdi>{shown(drawn.column)}</bdi>}
+        {drawn.partition && <bdi className="facts">of {shown(drawn.partition)}</bdi>}
       </h2>
       <div className="tools">
         <button type="button" onClick={() => go({ view: "", column: "", depth: "", open: "" })}>Partitions</button>
@@ -62,7 +66,7 @@ export function ColumnsView({ api, place, go, version }: Props) {
           Conditions ({conditions.toLocaleString("en")})
         </label>
       </div>
-      {place.column ? <Found graph={graph} place={place} go={go} /> : <Choice graph={graph} go={go} />}
+      {drawn.column ? <Found graph={graph} place={drawn} go={go} /> : <Choice graph={graph} go={go} />}
     </article>
   );
 }

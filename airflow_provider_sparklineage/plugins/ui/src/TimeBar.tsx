@@ -14,6 +14,15 @@ interface Props {
   choose: (range: Range | null, isTyped: boolean) => void; // typed: one of many small changes
 }
 
+interface Drag {
+  from: number; // steps
+  to: number;
+  x: number; // where it has begun, in pixels
+  isMoved: boolean; // a click is no drag
+}
+
+const isMoved = (drag: Drag, x: number): boolean => drag.isMoved || Math.abs(x - drag.x) > STILL;
+
 const STILL = 3; // pixels that the pointer moves in a click
 const PAGES = 12; // a page of the keys is a part of the bar
 
@@ -21,7 +30,7 @@ export function TimeBar({ calendar, states, filter, range, choose }: Props) {
   const { unit, first, last } = calendar;
   const size = last - first + 1;
   const host = useRef<HTMLDivElement>(null);
-  const [drag, setDrag] = useState<{ from: number; to: number; x: number; isMoved: boolean } | null>(null);
+  const [drag, setDrag] = useState<Drag | null>(null);
   const { width, paths } = useMemo(() => pathsOf(calendar, states, filter), [calendar, states, filter]);
   const ticks = useMemo(() => ticksOf(calendar), [calendar]);
   const dragged = drag?.isMoved && { first: Math.min(drag.from, drag.to), last: Math.max(drag.from, drag.to) };
@@ -40,9 +49,11 @@ export function TimeBar({ calendar, states, filter, range, choose }: Props) {
     setDrag({ from, to: stepAt(event.clientX), x: event.clientX, isMoved: false });
   };
   const move = ({ clientX }: PointerEvent) =>
-    setDrag((before) => before && { ...before, to: stepAt(clientX), isMoved: before.isMoved || Math.abs(clientX - before.x) > STILL });
-  const end = () => {
-    if (dragged) chosen(dragged.first, dragged.last, false);
+    setDrag((before) => before && { ...before, to: stepAt(clientX), isMoved: isMoved(before, clientX) });
+  // The last moves may not have been drawn yet: what counts is where the pointer is now.
+  const end = ({ clientX }: PointerEvent) => {
+    const to = stepAt(clientX);
+    if (drag && isMoved(drag, clientX)) chosen(Math.min(drag.from, to), Math.max(drag.from, to), false);
     setDrag(null);
   };
   const press = (which: "first" | "last") => (event: KeyboardEvent) => {

@@ -2,6 +2,7 @@
 // run's lineage, greyed. Its state is in the page's address: the try, and the column that is chosen.
 
 import { type ComponentProps, type ReactNode, useEffect, useMemo, useRef, useState } from "react";
+import { flushSync } from "react-dom";
 import { createRoot } from "react-dom/client";
 
 import { enterParts, followAddress, tabOf } from "../shared/address";
@@ -29,8 +30,8 @@ export function mount(
   signal.addEventListener("abort", followTheme(main));
   const root = createRoot(main);
   signal.addEventListener("abort", () => root.unmount());
-  const show = (shown: Shown) =>
-    root.render(<TaskTab shown={shown} task={task} asking={asking} tryInAddress={tryInAddress} />);
+  const show = (shown: Shown) => // at once, as `main` is busy until then
+    flushSync(() => root.render(<TaskTab shown={shown} task={task} asking={asking} tryInAddress={tryInAddress} />));
   const asking = new Asking(ask, signal, show, (isBusy) => main.setAttribute("aria-busy", String(isBusy)));
   void asking.begin(tryInAddress(), first);
 }

@@ -59,7 +59,7 @@ export class Asking {
   constructor(
     private readonly ask: Ask,
     private readonly signal: AbortSignal,
-    private readonly show: (shown: Shown) => void,
+    private readonly show: (shown: Shown) => void, // until it returns, it is drawn
     private readonly setBusy: (isBusy: boolean) => void
   ) {
     signal.addEventListener("abort", () => clearTimeout(this.timer));
@@ -107,14 +107,14 @@ export class Asking {
 
   private fail(sentence: string) {
     this.text = "";
-    this.setBusy(false);
     this.show({ sentence });
+    this.setBusy(false);
   }
 
   private draw(text: string, tryNumber: number | null) {
     const answer = JSON.parse(text) as Answer;
-    this.setBusy(false);
     if (text !== this.text) this.show({ answer });
+    this.setBusy(false);
     this.text = text;
     if (!answer.has_ended) this.await(answer, tryNumber);
   }
