@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from datetime import UTC, datetime, timedelta
+from itertools import combinations, product
 from urllib.parse import parse_qs
 
 import pytest
@@ -689,6 +690,57 @@ def test_columns_have_lines_and_conditions_only_if_they_are_wanted(show):
     expect(page.locator(".react-flow__edge")).to_have_count(3)
     expect(page.get_by_role("region", name="Conditions")).to_contain_text("orders.*")
     assert "conditions=1" in page.url
+
+
+HOWS = ["aggregation", "transformation", "group by", "filter"]
+
+
+def crossing_lines():
+    """Give 20 lines between three tables of ten columns each, ten to a column, and conditions."""
+    kinds = ["AGGREGATION", "TRANSFORMATION"]
+    pairs = [("raw", "clean", "upstream"), ("clean", "weekly", "upstream")]
+    lines = [
+        edge(side, column(f"{of}_{n}", of), column(f"{to}_{3 * n % 10}", to), subtype=kinds[n % 2])
+        for of, to, side in pairs
+        for n in range(10)
+    ]
+    # The column that is asked for is made of ten columns.
+    lines += [edge("upstream", column(f"clean_{n}", "clean"), column("amount", "orders"),
+                   subtype=kinds[n % 2]) for n in range(10)]  # fmt: skip
+    whole = [
+        edge("upstream", column(f"{of}_{n}", of), column(None, to), type="INDIRECT", subtype=kind)
+        for of, to, _ in pairs
+        for n, kind in enumerate(["GROUP_BY", "FILTER"])
+    ]
+    return lines + whole
+
+
+def are_apart(one, other):
+    return any(
+        one[at] + one[size] <= other[at] + 0.5 or other[at] + other[size] <= one[at] + 0.5
+        for at, size in (("x", "width"), ("y", "height"))
+    )
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("conditions", ["", "1"])
+def test_texts_of_lines_that_lie_close_are_apart(show, size, conditions):
+    graph = {**COLUMN_GRAPH, "edges": crossing_lines(), "further": []}
+    address = f"{PLACE}&view=Columns&column=amount&conditions={conditions}"
+    page = show(Answers(**{"columns/graph": graph}), address)
+    page.set_viewport_size(size)
+    picture = page.locator(".columnpicture")
+    expect(picture.locator(".react-flow__edge")).to_have_count(34 if conditions else 30)
+    page.wait_for_timeout(300)
+    pattern = re.compile(f"^({'|'.join(HOWS)})(, ({'|'.join(HOWS)}))?$")
+    texts = picture.locator("span, text").filter(has_text=pattern)
+    # One at each column where lines end, and one at each table that has conditions.
+    assert texts.count() == (23 if conditions else 21)
+    expect(texts.filter(has_text="aggregation, transformation")).to_have_count(1)
+    drawn = [one.bounding_box() for one in texts.all()]
+    boxes = [one.bounding_box() for one in picture.locator(".box").all()]
+    assert [(a, b) for a, b in combinations(drawn, 2) if not are_apart(a, b)] == []
+    assert [(a, b) for a, b in product(drawn, boxes) if not are_apart(a, b)] == []
 
 
 def test_a_column_of_a_box_becomes_the_one_that_is_asked_for(show):

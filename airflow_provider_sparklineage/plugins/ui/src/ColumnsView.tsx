@@ -4,7 +4,7 @@ import { Background, Controls, Handle, type Edge, type Node, type NodeProps, Pos
 import { useEffect, useMemo, useState } from "react";
 
 import type { Api, ColumnEdge, ColumnGraph, Run } from "./api";
-import { type ColumnBox, drawnOf, heightOf, howOf, isCondition, partOf, placesOf, ROW, tasksOf, WIDTH } from "./columnGraph";
+import { type ColumnBox, drawnOf, GAP, heightOf, howOf, isCondition, partOf, placesOf, ROW, tasksOf, textsOf, WIDTH } from "./columnGraph";
 import type { Address, Go } from "./place";
 import { RunLink } from "./RunLink";
 import { useAnswer } from "./shared/asked";
@@ -116,7 +116,7 @@ function Choice({ graph, go }: { graph: ColumnGraph; go: Go }) {
   );
 }
 
-type Drawn = Node<{ box: ColumnBox; place: Address; go: Go; tasks: string[]; part: string; ends: Set<string> }>;
+type Drawn = Node<{ box: ColumnBox; place: Address; go: Go; tasks: string[]; part: string; ends: Set<string>; texts: Map<string, string> }>;
 
 const isAsked = ({ data }: Drawn): boolean => data.box.side === "here";
 
@@ -133,14 +133,13 @@ function Found({ graph, place, go }: { graph: ColumnGraph; place: Address; go: G
       id: box.id, type: "columns", position: places.get(box.id) ?? { x: 0, y: 0 }, width: WIDTH, height: heightOf(box),
       ariaLabel: `${nameOf(box)}: ${box.columns.map(shown).join(", ")}`,
       data: {
-        box, place, go, tasks: tasksOf(box, graph.runs), part: partOf(box, graph.parts),
+        box, place, go, tasks: tasksOf(box, graph.runs), part: partOf(box, graph.parts), texts: textsOf(box, drawing.lines),
         ends: new Set(box.columns.filter((one) => further.has(JSON.stringify([box.side, box.namespace, box.name, one])))),
       },
     }));
     const edges = drawing.lines.map((line): Edge => ({
       id: line.id, source: line.source, target: line.target, sourceHandle: line.from, targetHandle: line.to ?? "",
-      label: shown(line.how), focusable: false, interactionWidth: 0, className: line.isCondition ? "condition" : "",
-      labelStyle: { fill: "var(--ink)" }, labelBgStyle: { fill: "var(--back)" },
+      focusable: false, interactionWidth: 0, className: line.isCondition ? "condition" : "",
     }));
     const bottom = Math.max(0, ...nodes.map((node) => node.position.y + (node.height ?? 0)));
     const columns = nodes.reduce((count, { data }) => count + data.box.columns.length, 0);
@@ -178,7 +177,7 @@ function Found({ graph, place, go }: { graph: ColumnGraph; place: Address; go: G
 const TYPES = { columns: Box };
 
 function Box({ data }: NodeProps<Drawn>) {
-  const { box, place, go, tasks, part, ends } = data;
+  const { box, place, go, tasks, part, ends, texts } = data;
   return (
     <div className={box.side === "here" ? "box table chosen" : "box table"}>
       <div className="head">
@@ -187,9 +186,11 @@ function Box({ data }: NodeProps<Drawn>) {
         {part && <bdi className="value">{shown(part)}</bdi>}
         {tasks.length > 0 && <bdi className="facts" title={shown(tasks.join(", "))}>by {shown(tasks.join(", "))}</bdi>}
       </div>
+      <How text={texts.get("")} />
       {box.columns.map((column) => (
         <div key={column} className="column" style={{ height: ROW }}>
           <Handle id={column} type="target" position={Position.Left} isConnectable={false} />
+          <How text={texts.get(column)} />
           {ends.has(column) && box.side === "upstream" && <Open box={box} column={column} place={place} go={go} />}
           <button type="button" className="link nodrag nopan" title={shown(column)}
             onClick={() => go({ namespace: box.namespace, name: box.name, column, view: "Columns", partition: box.side === "here" ? place.partition : "" })}>
@@ -201,6 +202,11 @@ function Box({ data }: NodeProps<Drawn>) {
       ))}
     </div>
   );
+}
+
+// What happens to a column on the lines that end here.
+function How({ text }: { text: string | undefined }) {
+  return text ? <span className="how" title={shown(text)} style={{ maxWidth: GAP - 20 }}>{shown(text)}</span> : null;
 }
 
 // The button at the end of the graph that goes one step further.
