@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.plugins.history import answers
-from airflow_provider_sparklineage.plugins.history.catalog import catalog_of
+from airflow_provider_sparklineage.plugins.history.catalog import catalog_of, search_columns
 from airflow_provider_sparklineage.plugins.history.opened import OpenedHistory
 from airflow_provider_sparklineage.plugins.history.permissions import Visibility
 from benchmarks import history_world
@@ -48,6 +48,7 @@ def _steps(url: str) -> Iterator[Step]:
     wanted = answers.Selection(_MART, _CELL)
     yield "first opening of the page", GOAL_S, lambda: _asked(url, _datasets)
     yield "opening it again", GOAL_S, lambda: _asked(url, _datasets)
+    yield "the columns that have a letter of all", 0.5, lambda: _asked(url, _columns)
     at_once = "its partitions, until it is known which are stale"
     yield at_once, GOAL_S, lambda: _asked(url, lambda h: _partitions(h, is_quick=True))
     yield "which are stale and due, once for each build", None, lambda: _asked(url, _partitions)
@@ -70,6 +71,11 @@ def _asked(url: str, question: Callable[[OpenedHistory], str]) -> str:
 
 def _datasets(history: OpenedHistory) -> str:
     return f"{catalog_of(history).search('', _ALL)['count']:,} datasets"
+
+
+def _columns(history: OpenedHistory) -> str:
+    found = search_columns("c", history, _ALL)
+    return f"{found['count']:,} columns{' and more' if found['is_cut'] else ''}"
 
 
 def _partitions(history: OpenedHistory, *, is_quick: bool = False) -> str:

@@ -174,7 +174,7 @@ CHANGES = {
 }
 
 
-COLUMNS = {"columns": [], "more": 0}
+COLUMNS = {"columns": [], "count": 0, "is_cut": False}
 
 
 def column(name, of, short=None):
@@ -762,12 +762,33 @@ def test_without_a_column_its_columns_are_listed(show):
     assert "column=customer" in page.url
 
 
+@pytest.mark.parametrize(
+    ("count", "is_cut", "sentence"),
+    [
+        pytest.param(50, False, "50 columns", id="all"),
+        pytest.param(
+            950, False, "The first 50 columns; 950 columns: type more to see the others", id="more"
+        ),
+        pytest.param(
+            1000, True, "The first 50 columns; more than 1,000 columns match: type more", id="many"
+        ),
+    ],
+)
+def test_if_more_columns_match_than_are_listed_the_page_says_what_to_do(
+    show, count, is_cut, sentence
+):
+    columns = [column(f"amount_{n}", "raw") for n in range(50)]
+    page = show(Answers(columns={"columns": columns, "count": count, "is_cut": is_cut}))
+    page.get_by_role("searchbox").first.fill("amount")
+    expect(page.locator(".finder").get_by_role("status").last).to_have_text(sentence)
+
+
 def test_names_of_columns_are_text_whatever_they_are(show):
     name = "<img src=x onerror=alert(1)>"
     odd = [
         edge("upstream", column(name, "raw", name), column("amount", "orders"), description=name)
     ]
-    columns = {"columns": [column(name, "raw", name)], "more": 0}
+    columns = {"columns": [column(name, "raw", name)], "count": 1, "is_cut": False}
     page = show(Answers(columns=columns, **{"columns/graph": {**COLUMN_GRAPH, "edges": odd}}))
     page.get_by_role("searchbox").first.fill("img")
     page.get_by_role("listbox", name="Found columns").get_by_role("option").click()
