@@ -446,6 +446,69 @@ def test_a_range_of_the_bar_limits_the_list_the_calendar_and_a_plan(show):
     expect(listed).to_have_text("100 partitions")
 
 
+def asked_spans(answers):
+    """Give the spans of each plan that was asked for: their first and last names."""
+    queries = [parse_qs(url.partition("?")[2]) for url in answers.asked if "/plan?" in url]
+    return [(query["first"], query["last"]) for query in queries]
+
+
+def test_a_plan_of_a_range_has_an_address_that_shows_the_same_again(show):
+    answers = Answers(partitions=partitions(1000), plan=OF_RANGE)
+    page = show(answers, PLACE)
+    start, _ = ends(page)
+    start.press("PageUp")
+    page.get_by_role("button", name="What to run again").click()
+    clear = page.get_by_role("button", name="Clear 1 task instance")
+    expect(clear).to_be_visible()
+    url, texts, [spans] = page.url, texts_of(page), asked_spans(answers)
+    assert re.search(r"view=plan&from=-\d+&to=-\d+$", url)
+
+    page.reload()
+    expect(clear).to_be_visible()
+    assert (page.url, texts_of(page), asked_spans(answers)) == (url, texts, [spans, spans])
+
+    of_colleague = Answers(partitions=partitions(1000), plan=OF_RANGE)
+    other = show(of_colleague, url)
+    expect(other.get_by_role("button", name="Clear 1 task instance")).to_be_visible()
+    assert (texts_of(other), asked_spans(of_colleague)) == (texts, [spans])
+
+    # Another range by the mouse, and back.
+    track = page.locator(".track").bounding_box()
+    page.mouse.move(track["x"] + 0.6 * track["width"], track["y"] + 10)
+    page.mouse.down()
+    page.mouse.move(track["x"] + 0.8 * track["width"], track["y"] + 10, steps=3)
+    page.mouse.up()
+    expect(clear).to_be_visible()
+    expect(start).not_to_have_attribute("aria-valuetext", texts[0])
+    page.go_back()
+    expect(start).to_have_attribute("aria-valuetext", texts[0])
+    expect(clear).to_be_visible()
+    assert (page.url, texts_of(page), asked_spans(answers)[-1]) == (url, texts, spans)
+    page.go_back()
+    expect(clear).to_have_count(0)
+    assert texts_of(page) == texts
+
+
+@pytest.mark.parametrize("way", ["button", "keys"])
+def test_a_plan_ends_with_its_range(show, way):
+    answers = Answers(partitions=partitions(1000), plan=OF_RANGE)
+    page = show(answers, PLACE)
+    start, _ = ends(page)
+    start.press("PageUp")
+    page.get_by_role("button", name="What to run again").click()
+    clear = page.get_by_role("button", name="Clear 1 task instance")
+    expect(clear).to_be_visible()
+    if way == "button":
+        page.get_by_role("button", name="All time").click()
+    else:
+        start.press("Home")
+    expect(clear).to_have_count(0)
+    assert page.url == PLACE
+    start.press("PageUp")
+    expect(page.get_by_role("button", name="What to run again")).to_be_visible()
+    expect(clear).to_have_count(0)
+
+
 def test_a_click_on_the_bar_changes_nothing_and_an_end_can_be_dragged(show):
     page = show(Answers(partitions=partitions(1000)), PLACE)
     track = page.locator(".track").bounding_box()

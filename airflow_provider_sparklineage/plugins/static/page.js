@@ -1,1 +1,1 @@
-async function e(e,t){let{mount:n}=await import(`./main-B94fExmG.js`);return n(e,t)}export{e as open};
+async function e(e,t){let{mount:n}=await import(`./main-DuHnQ7Nf.js`);return n(e,t)}export{e as open};
