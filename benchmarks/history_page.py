@@ -64,7 +64,7 @@ def _steps(url: str) -> Iterator[Step]:
     )
     yield "what to run again of one", CLICK_S, lambda: _asked(url, lambda h: _plan(wanted, h))
     yield "columns of three steps", COLUMNS_S, lambda: _asked(url, lambda h: _edges(column, h))
-    yield "columns of a name", COLUMNS_S, lambda: _asked(url, lambda h: _columns("c7", h))
+    yield "the columns that have a letter of all", COLUMNS_S, lambda: _asked(url, _columns)
 
 
 def _asked(url: str, question: Callable[[OpenedHistory], str]) -> str:
@@ -88,9 +88,9 @@ def _edges(wanted: answers.Selection, history: OpenedHistory) -> str:
     return f"{len(answers.column_graph(wanted, history, _ALL)['edges']):,} lines"
 
 
-def _columns(text: str, history: OpenedHistory) -> str:
-    found = search_columns(text, history, _ALL)
-    return f"{len(found['columns']) + found['more']:,} columns"
+def _columns(history: OpenedHistory) -> str:
+    found = search_columns("c", history, _ALL)
+    return f"{found['count']:,} columns{' and more' if found['is_cut'] else ''}"
 
 
 def _partitions(history: OpenedHistory, *, is_quick: bool = False) -> str:

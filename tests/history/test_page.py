@@ -8,6 +8,7 @@ from collections import Counter
 from itertools import product
 from pathlib import Path
 from unittest.mock import Mock, patch
+from uuid import NAMESPACE_URL, uuid5
 
 import pytest
 
@@ -21,6 +22,7 @@ from airflow_provider_sparklineage.plugins.history import answers
 from airflow_provider_sparklineage.plugins.history import health as page_health
 from airflow_provider_sparklineage.plugins.history import opened as asking
 from airflow_provider_sparklineage.plugins.history.catalog import (
+    MAX_COLUMNS,
     Catalog,
     catalog_of,
     search_columns,
@@ -204,17 +206,8 @@ def test_a_column_is_found_by_words_of_its_dataset_and_its_name(history):
         found = search_columns(f"{dataset.name} {column}", history, ALL)["columns"]
         assert (dataset.name, column) in {(one["name"], one["column"]) for one in found}
         assert search_columns(column, history, NOTHING)["columns"] == []
-    assert search_columns("no_such_column", history, ALL) == {"columns": [], "more": 0}
-
-
-# --- the recorded month of flights ---------------------------------------------------------------
-
-DELAYS = DatasetName("file", "/flights/lake/daily_delays")
-
-
-def lines_of(part):
-    text = gzip.decompress((GOLDEN / "history" / f"flights_{part}.ndjson.gz").read_bytes())
-    return [json.loads(line) for line in text.splitlines()]
+    nothing = {"columns": [], "count": 0, "is_cut": False}
+    assert search_columns("no_such_column", history, ALL) == nothing
 
 
 @pytest.fixture
@@ -232,6 +225,75 @@ def add(tmp_path):
     yield opened_with
     for one in opened:
         one.close()
+
+
+# --- columns whose names are alike ---
+
+MANY = 6_000
+
+
+def event_of(dag_id, columns):
+    """Give the event of a task that copied columns from one table to another."""
+    source, target = ({"namespace": "file", "name": f"/{dag_id}/{name}"} for name in ("raw", "out"))
+    fields = {one: {"inputFields": [{**source, "field": one}]} for one in columns}
+    facet = {"_producer": "https://shop.example", "_schemaURL": "https://openlineage.io/x.json"}
+    return {
+        "eventType": "COMPLETE",
+        "eventTime": "2024-05-06T00:00:00Z",
+        "producer": "https://shop.example",
+        "schemaURL": "https://openlineage.io/spec/2-0-2/OpenLineage.json",
+        "run": {"runId": str(uuid5(NAMESPACE_URL, dag_id))},
+        "job": {"namespace": "airflow", "name": f"{dag_id}.task"},
+        "inputs": [source],
+        "outputs": [{**target, "facets": {"columnLineage": {**facet, "fields": fields}}}],
+    }
+
+
+@pytest.fixture
+def alike(add):
+    hidden = [f"amount_{n}" for n in range(MANY)]
+    seen = ["net_amount", "amounts", "amount", "total"]
+    return add([event_of("hidden", hidden), event_of("seen", seen)])
+
+
+def found_in(found):
+    return [(one["name"], one["column"]) for one in found["columns"]]
+
+
+def test_a_column_of_the_text_comes_first_then_those_that_begin_with_it(alike):
+    found = search_columns("seen amount", alike, ALL)
+    assert found_in(found) == [
+        (f"/seen/{table}", column)
+        for column in ("amount", "amounts", "net_amount")
+        for table in ("out", "raw")
+    ]
+    assert (found["count"], found["is_cut"]) == (6, False)
+
+
+def test_if_a_text_is_in_very_many_names_some_are_found_and_the_best(alike):
+    found = search_columns("amount", alike, ALL)
+    assert found_in(found)[:2] == [("/seen/out", "amount"), ("/seen/raw", "amount")]
+    assert len(found["columns"]) == MAX_COLUMNS < found["count"] < MANY
+    assert found["is_cut"]
+    assert not search_columns("amount_599", alike, ALL)["is_cut"]
+
+
+def test_columns_that_a_user_may_not_see_keep_no_others_from_being_found(alike):
+    known = frozenset({"hidden", "seen"})
+    user = Visibility(lambda dag: dag == "seen", lambda _: False, lambda: known, lambda: False)
+    found = search_columns("amount", alike, user)
+    assert (found["count"], found["is_cut"]) == (6, False)
+    assert found_in(found)[-1] == ("/seen/raw", "net_amount")
+
+
+# --- the recorded month of flights ---------------------------------------------------------------
+
+DELAYS = DatasetName("file", "/flights/lake/daily_delays")
+
+
+def lines_of(part):
+    text = gzip.decompress((GOLDEN / "history" / f"flights_{part}.ndjson.gz").read_bytes())
+    return [json.loads(line) for line in text.splitlines()]
 
 
 def states_of(dataset, history):

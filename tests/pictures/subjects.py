@@ -112,8 +112,8 @@ def history_health(studio: Studio, file: Path) -> None:
     page = studio.airflow.page()
     page.get_by_role("button", name="stale 8", exact=True).wait_for()
     page.get_by_role("button", name="What to run again").click()
-    history.part(page, ".plan table").wait_for()
-    take_window(file, page, history.part(page, ".health .wave"))
+    history.part(page, ".plan .record.heading").wait_for()
+    take_window(file, page, history.part(page, ".plan .tabular"))
 
 
 @picture("history_columns.png")
@@ -145,7 +145,7 @@ def history_plan(studio: Studio, file: Path) -> None:
     """Show what to run again after a day was written anew."""
     page = studio.history.page("flights", partition="flight_date=2013-01-15")
     page.get_by_role("button", name="Run again").click()
-    history.part(page, "table").wait_for()
+    history.part(page, ".plan .record.heading").wait_for()
     take(file, history.part(page, ".partition"))
 
 
@@ -154,7 +154,7 @@ def history_changes(studio: Studio, file: Path) -> None:
     """Show what the task of a table did otherwise than in the run before."""
     page = studio.history.page("flights")
     page.get_by_text("What changed from run to run").click()
-    history.part(page, ".changes table").wait_for()
+    history.part(page, ".changes .record[data-index]").wait_for()
     take(file, history.part(page, ".dataset"))
 
 

@@ -25,26 +25,43 @@ MAX_EDGES = 2000
 MAX_RUNS = 100
 """The most runs of one step, the latest ones."""
 
-MAX_MATCHING = 1000
-"""The most columns that :data:`MATCHING` finds."""
 LATEST_RUNS = """
-SELECT max_by(run_id, ended) AS run_id, max(ended) AS ended FROM runs
-WHERE state = 'COMPLETE' GROUP BY namespace, job
+SELECT max_by(run_id, ended) AS run_id, max(ended) AS ended, dag_id, job FROM runs
+WHERE state = 'COMPLETE' GROUP BY namespace, job, dag_id
 """
 """SQL for the latest successful run of each job."""
+MAX_MATCHING = 1000
+"""The most columns that :data:`MATCHING` finds."""
+_MOST_ROWS = 5000  # of each kind; to sort all names that have a letter would take seconds
+_KINDS = (
+    "lower(col) = $last",
+    "lower(col) <> $last AND starts_with(lower(col), $last)",
+    "contains(lower(col), $last) AND NOT starts_with(lower(col), $last)",
+)
+_OF_EACH_KIND = " UNION ALL ".join(
+    f"""(
+    SELECT *, {kind} AS kind FROM named
+    WHERE {condition} AND contains(lower(concat(namespace, name, col)), $first) LIMIT {_MOST_ROWS}
+)"""
+    for kind, condition in enumerate(_KINDS)
+)
 MATCHING = f"""
 WITH f AS ({sql.table_of(*sql.RUN)}), near AS (
     SELECT c.* FROM columns AS c JOIN f ON c.ended = f.ended AND c.run_id = f.run_id
 ), named AS (
     SELECT out_namespace AS namespace, out_name AS name, out_column AS col FROM near
     UNION ALL SELECT in_namespace, in_name, in_column FROM near
-)
-SELECT DISTINCT namespace, name, col FROM named
-WHERE contains(lower(col), $last) AND contains(lower(concat(namespace, name, col)), $first)
-ORDER BY length(col), col, namespace, name LIMIT {MAX_MATCHING}
+), matching AS ({_OF_EACH_KIND})
+SELECT namespace, name, col, sum(count(*)) OVER (PARTITION BY kind) = {_MOST_ROWS} AS is_cut
+FROM matching GROUP BY kind, namespace, name, col
+ORDER BY kind, length(col), col, namespace, name LIMIT {MAX_MATCHING}
 """
-"""SQL for the columns that some runs name, the shortest first: a word in lower case is in the
-column's name, and another anywhere."""
+"""SQL for the columns that some runs name: first those whose name is a text, then
+those whose name begins with it, then others that have it; of each, the shortest first.
+
+The text, and another that may be in the dataset's name as well, are in lower case. Not all are
+looked at if they are many; then ``is_cut`` is true.
+"""
 
 _RUN = "r.run_id, r.namespace, r.job, r.dag_id, r.task_id, r.dag_run_id, r.map_index"
 _TIMES = "r.logical_date, r.state, r.started, r.ended"

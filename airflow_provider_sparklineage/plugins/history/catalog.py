@@ -10,7 +10,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_provider_sparklineage.history.bounds import within
 from airflow_provider_sparklineage.history.queries import sql
-from airflow_provider_sparklineage.history.queries.column_graph import LATEST_RUNS, MATCHING
+from airflow_provider_sparklineage.history.queries.column_graph import (
+    LATEST_RUNS,
+    MATCHING,
+    MAX_MATCHING,
+)
 from airflow_provider_sparklineage.model.datasets import DatasetName, short_names
 from airflow_provider_sparklineage.plugins.history.opened import AnswerCache, cache_of
 
@@ -194,15 +198,18 @@ def search_columns(text: str, history: OpenedHistory, visibility: Visibility) ->
     column.
 
     :return: ``columns``, at most :data:`MAX_COLUMNS`, each with ``namespace``, ``name``, ``short``
-        and ``column``; and ``more``, the number of the others
+        and ``column``; ``count``, the number of all that were found; and ``is_cut``, whether there
+        are more that were not looked for, because a short text is in too many names
     """
     words = text.casefold().replace(".", " ").split()
     if not words:
-        return {"columns": [], "more": 0}
+        return {"columns": [], "count": 0, "is_cut": False}
     catalog = catalog_of(history)
     names = catalog.names(visibility)
-    latest = cache_of(history).answer("latest runs", lambda: _latest_runs(history))
-    rows = history.rows(MATCHING, {**latest, "first": words[0], "last": words[-1]})
+    latest = cache_of(history).answer("latest runs", lambda: history.rows(LATEST_RUNS))
+    runs = [(run["run_id"], run["ended"]) for run in latest if visibility.sees(run)]
+    asked = {**sql.lists(sql.RUN, runs), "first": words[0], "last": words[-1]}
+    rows = history.rows(MATCHING, asked)
     found = [
         {**named(dataset._asdict(), names), "column": row["col"]}
         for row in rows
@@ -210,8 +217,5 @@ def search_columns(text: str, history: OpenedHistory, visibility: Visibility) ->
         and all(word in f"{'/'.join(dataset)}.{row['col']}".casefold() for word in words)
         and catalog.is_whole(dataset, visibility)
     ]
-    return {"columns": found[:MAX_COLUMNS], "more": max(0, len(found) - MAX_COLUMNS)}
-
-
-def _latest_runs(history: OpenedHistory) -> dict[str, list[Any]]:
-    return sql.lists(sql.RUN, [tuple(row.values()) for row in history.rows(LATEST_RUNS)])
+    is_cut = len(rows) == MAX_MATCHING or any(row["is_cut"] for row in rows)
+    return {"columns": found[:MAX_COLUMNS], "count": len(found), "is_cut": is_cut}

@@ -91,7 +91,7 @@ def queries():
     """Find all queries that modules have as text."""
     for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
         for name, text in vars(importlib.import_module(module.name)).items():
-            if name.startswith("_") and isinstance(text, str) and "SELECT" in text:
+            if not name.startswith("__") and isinstance(text, str) and "SELECT" in text:
                 yield pytest.param(text, id=f"{module.name.rpartition('queries.')[2]}.{name}")
 
 

@@ -2,13 +2,15 @@
 
 import { useState } from "react";
 
-import type { Api, Change, Changes, Dataset } from "./api";
+import type { Api, Changes, Dataset } from "./api";
 import { useAnswer } from "./shared/asked";
 import { Parted } from "./shared/Name";
 import { counted, shown, timeOf } from "./shared/names";
+import { type Row, Table } from "./shared/Table";
 import { RunLink } from "./RunLink";
 
-const SHOWN = 50;
+const TITLES = ["Run", "Ended", "What is different"];
+const WIDTHS = "2fr 150px 3fr";
 
 export function ChangesView({ api, dataset, version }: { api: Api; dataset: Dataset; version: number }) {
   const [isOpen, setOpen] = useState(false);
@@ -25,36 +27,18 @@ export function ChangesView({ api, dataset, version }: { api: Api; dataset: Data
 }
 
 function Found({ tasks, hidden, changes, more }: Changes) {
-  const [all, setAll] = useState(false);
-  const listed = all ? changes : changes.slice(0, SHOWN);
-  const byRun = Map.groupBy(listed, ({ run }) => run.run_id);
+  const rows = changes.map(({ run, message }, n): Row => ({
+    key: String(n),
+    cells: () => [<RunLink run={run} />, <span className="facts">{timeOf(run.ended)}</span>, <Parted text={message} />],
+  }));
   return (
     <>
       {!tasks.length && !hidden && <p>No run is known that wrote it.</p>}
       {tasks.length > 0 && !changes.length && (
         <p>Each run of <bdi>{shown(tasks.join(", "))}</bdi> did what the one before it did.</p>
       )}
-      {changes.length > 0 && (
-        <table>
-          <thead><tr><th>Run</th><th>Ended</th><th>What is different</th></tr></thead>
-          <tbody>
-            {[...byRun.values()].map((ofRun) => {
-              const { run } = ofRun[0] as Change;
-              return (
-                <tr key={run.run_id}>
-                  <td><RunLink run={run} /></td>
-                  <td className="facts">{timeOf(run.ended)}</td>
-                  <td>{ofRun.map(({ message }, n) => <div key={n}><Parted text={message} /></div>)}</td>
-                </tr>
-              );
-            })}
-          </tbody>
-        </table>
-      )}
-      {listed.length < changes.length && (
-        <button type="button" onClick={() => setAll(true)}>Show all {counted(changes.length, "change")}</button>
-      )}
-      {all && more > 0 && <p className="facts">{counted(more, "older change")} are not listed.</p>}
+      {changes.length > 0 && <Table label="Changes, the last ones first" titles={TITLES} widths={WIDTHS} rows={rows} />}
+      {more > 0 && <p className="facts">{counted(more, "older change")} are not listed.</p>}
       {hidden > 0 && <p className="facts">Written, too, by {counted(hidden, "task")} of DAGs that you may not see.</p>}
     </>
   );

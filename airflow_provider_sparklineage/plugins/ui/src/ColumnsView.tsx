@@ -4,7 +4,7 @@ import { Background, Controls, Handle, type Edge, type Node, type NodeProps, Pos
 import { useEffect, useMemo, useState } from "react";
 
 import type { Api, ColumnEdge, ColumnGraph, Run } from "./api";
-import { type ColumnBox, drawnOf, heightOf, howOf, isCondition, partOf, placesOf, ROW, tasksOf, WIDTH } from "./columnGraph";
+import { type ColumnBox, drawnOf, GAP, heightOf, howOf, isCondition, partOf, placesOf, ROW, tasksOf, textsOf, WIDTH } from "./columnGraph";
 import type { Address, Go } from "./place";
 import { RunLink } from "./RunLink";
 import { useAnswer } from "./shared/asked";
@@ -12,6 +12,7 @@ import { StateLink } from "./StateLink";
 import { List } from "./shared/List";
 import { Parted } from "./shared/Name";
 import { counted, lastOf, nameOf, shown } from "./shared/names";
+import { type Row, Table } from "./shared/Table";
 
 interface Props {
   api: Api;
@@ -22,7 +23,10 @@ interface Props {
 
 const DEPTHS = [1, 2, 3, 5, 10];
 const FIRST = 3; // steps
-const MOST = 200; // boxes that can be drawn and read
+const [MOST, LARGEST] = [150, 40]; // lines, and columns of one box, that can be drawn and read
+// Of more elements than these, those in view are drawn.
+const [ELEMENTS, OF_BOX, OF_COLUMN, OF_LINE] = [400, 9, 6, 3];
+const SMALLEST = 0.8; // of the size in which all is drawn, if those in view are
 
 export function ColumnsView({ api, place, go, version }: Props) {
   const depth = DEPTHS.find((one) => String(one) === place.depth) ?? FIRST;
@@ -116,40 +120,50 @@ function Choice({ graph, go }: { graph: ColumnGraph; go: Go }) {
   );
 }
 
-type Drawn = Node<{ box: ColumnBox; place: Address; go: Go; tasks: string[]; part: string; ends: Set<string> }>;
+type Drawn = Node<{ box: ColumnBox; place: Address; go: Go; tasks: string[]; part: string; ends: Set<string>; texts: Map<string, string> }>;
+
+const isAsked = ({ data }: Drawn): boolean => data.box.side === "here";
 
 function Found({ graph, place, go }: { graph: ColumnGraph; place: Address; go: Go }) {
   const drawing = useMemo(() => drawnOf(graph, place, Boolean(place.conditions)), [graph, place]);
-  const isMany = drawing.boxes.size > MOST;
+  const largest = Math.max(...[...drawing.boxes.values()].map(({ columns }) => columns.length));
+  const isMany = drawing.lines.length > MOST || largest > LARGEST;
   const direct = graph.edges.filter((edge) => !isCondition(edge));
-  const { nodes, edges, height } = useMemo(() => {
-    if (isMany) return { nodes: [], edges: [], height: 0 };
+  const { nodes, edges, height, isLarge } = useMemo(() => {
+    if (isMany) return { nodes: [], edges: [], height: 0, isLarge: false };
     const places = placesOf(drawing);
     const further = new Set(graph.further.map(({ side, namespace, name, column }) => JSON.stringify([side, namespace, name, column])));
     const nodes = [...drawing.boxes.values()].map((box): Drawn => ({
       id: box.id, type: "columns", position: places.get(box.id) ?? { x: 0, y: 0 }, width: WIDTH, height: heightOf(box),
       ariaLabel: `${nameOf(box)}: ${box.columns.map(shown).join(", ")}`,
       data: {
-        box, place, go, tasks: tasksOf(box, graph.runs), part: partOf(box, graph.parts),
+        box, place, go, tasks: tasksOf(box, graph.runs), part: partOf(box, graph.parts), texts: textsOf(box, drawing.lines),
         ends: new Set(box.columns.filter((one) => further.has(JSON.stringify([box.side, box.namespace, box.name, one])))),
       },
     }));
     const edges = drawing.lines.map((line): Edge => ({
       id: line.id, source: line.source, target: line.target, sourceHandle: line.from, targetHandle: line.to ?? "",
-      label: shown(line.how), focusable: false, className: line.isCondition ? "condition" : "",
-      labelStyle: { fill: "var(--ink)" }, labelBgStyle: { fill: "var(--back)" },
+      focusable: false, interactionWidth: 0, className: line.isCondition ? "condition" : "",
     }));
     const bottom = Math.max(0, ...nodes.map((node) => node.position.y + (node.height ?? 0)));
-    return { nodes, edges, height: Math.min(Math.max(bottom + 90, 240), 620) };
+    const columns = nodes.reduce((count, { data }) => count + data.box.columns.length, 0);
+    const isLarge = nodes.length * OF_BOX + columns * OF_COLUMN + edges.length * OF_LINE > ELEMENTS;
+    return { nodes, edges, height: Math.min(Math.max(bottom + 90, 240), 620), isLarge };
   }, [drawing]);
   return (
     <>
       {!graph.edges.length && <p className="sentence">Nothing is known that it was made of, or that was made of it.</p>}
-      {isMany && <p className="sentence">{counted(drawing.boxes.size, "table")} are too many to draw; choose fewer steps, or see the list.</p>}
+      {isMany && (
+        <p className="sentence">
+          {largest > LARGEST ? `${counted(largest, "column")} of one table` : counted(drawing.lines.length, "line")} are too many to draw; choose fewer steps, or see the list.
+        </p>
+      )}
       {nodes.length > 0 && graph.edges.length > 0 && (
         <div className="picture columnpicture" style={{ height }}>
           <ReactFlow key={place.column + place.name} nodes={nodes} edges={edges} nodeTypes={TYPES} nodesDraggable={false} nodesConnectable={false} edgesFocusable={false}
-            nodesFocusable={false} fitView fitViewOptions={{ maxZoom: 1, minZoom: 0.8, padding: 0.04 }} minZoom={0.1} aria-label="Columns, and lines between those that are made of each other">
+            nodesFocusable={false} onlyRenderVisibleElements={isLarge} minZoom={isLarge ? SMALLEST : 0.1}
+            fitView fitViewOptions={{ maxZoom: 1, minZoom: SMALLEST, padding: 0.04, nodes: isLarge ? nodes.filter(isAsked) : nodes }}
+            aria-label="Columns, and lines between those that are made of each other">
             <Background />
             <Controls showInteractive={false} position="top-right" orientation="horizontal" />
           </ReactFlow>
@@ -167,7 +181,7 @@ function Found({ graph, place, go }: { graph: ColumnGraph; place: Address; go: G
 const TYPES = { columns: Box };
 
 function Box({ data }: NodeProps<Drawn>) {
-  const { box, place, go, tasks, part, ends } = data;
+  const { box, place, go, tasks, part, ends, texts } = data;
   return (
     <div className={box.side === "here" ? "box table chosen" : "box table"}>
       <div className="head">
@@ -176,9 +190,11 @@ function Box({ data }: NodeProps<Drawn>) {
         {part && <bdi className="value">{shown(part)}</bdi>}
         {tasks.length > 0 && <bdi className="facts" title={shown(tasks.join(", "))}>by {shown(tasks.join(", "))}</bdi>}
       </div>
+      <How text={texts.get("")} />
       {box.columns.map((column) => (
         <div key={column} className="column" style={{ height: ROW }}>
           <Handle id={column} type="target" position={Position.Left} isConnectable={false} />
+          <How text={texts.get(column)} />
           {ends.has(column) && box.side === "upstream" && <Open box={box} column={column} place={place} go={go} />}
           <button type="button" className="link nodrag nopan" title={shown(column)}
             onClick={() => go({ namespace: box.namespace, name: box.name, column, view: "Columns", partition: box.side === "here" ? place.partition : "" })}>
@@ -192,6 +208,11 @@ function Box({ data }: NodeProps<Drawn>) {
   );
 }
 
+// What happens to a column on the lines that end here.
+function How({ text }: { text: string | undefined }) {
+  return text ? <span className="how" title={shown(text)} style={{ maxWidth: GAP - 20 }}>{shown(text)}</span> : null;
+}
+
 // The button at the end of the graph that goes one step further.
 function Open({ box, column, place, go }: { box: ColumnBox; column: string; place: Address; go: Go }) {
   const one = JSON.stringify([box.side, box.namespace, box.name, column]);
@@ -203,11 +224,11 @@ function Open({ box, column, place, go }: { box: ColumnBox; column: string; plac
   );
 }
 
-const SHOWN = 100;
+const TITLES = ["Column", "Made of", "How", "By"];
+const WIDTHS = "1fr 1fr 2fr 1fr";
 
 // The same as the picture, as a table: with the expressions, and links to the runs.
 function Edges({ title, edges, runs, go }: { title: string; edges: ColumnEdge[]; runs: Record<string, Run>; go: Go }) {
-  const [all, setAll] = useState(false);
   if (!edges.length) return null;
   const end = ({ namespace, name, short, column }: ColumnEdge["source"]) => {
     const to = { namespace, name, column: column ?? "", view: "Columns" };
@@ -217,23 +238,19 @@ function Edges({ title, edges, runs, go }: { title: string; edges: ColumnEdge[];
       </StateLink>
     );
   };
+  const rows = edges.map((edge, n): Row => ({
+    key: String(n),
+    cells: () => [
+      end(edge.target),
+      end(edge.source),
+      <>{howOf(edge) || "copy"}{edge.description && <> <code>{shown(edge.description)}</code></>}</>,
+      runs[edge.run] && <RunLink run={runs[edge.run] as Run} />,
+    ],
+  }));
   return (
-    <section aria-label={title} className="edges">
+    <section aria-label={title}>
       <h3>{title}</h3>
-      <table>
-        <thead><tr><th>Column</th><th>Made of</th><th>How</th><th>By</th></tr></thead>
-        <tbody>
-          {(all ? edges : edges.slice(0, SHOWN)).map((edge, n) => (
-            <tr key={n}>
-              <td>{end(edge.target)}</td>
-              <td>{end(edge.source)}</td>
-              <td>{howOf(edge) || "copy"}{edge.description && <> <code>{shown(edge.description)}</code></>}</td>
-              <td>{runs[edge.run] && <RunLink run={runs[edge.run] as Run} />}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-      {!all && edges.length > SHOWN && <button type="button" onClick={() => setAll(true)}>Show all {edges.length.toLocaleString("en")}</button>}
+      <Table label={title} titles={TITLES} widths={WIDTHS} rows={rows} />
     </section>
   );
 }

@@ -14,7 +14,7 @@ import { PartitionView } from "./PartitionView";
 import { PlanOfRange } from "./PlanView";
 import type { Address, Go } from "./place";
 import { Mark, STATES, stateOf } from "./states";
-import { limitedTo, rangeOf, spansOfStale } from "./timebar";
+import { limitedTo, type Range, rangeOf, spansOfStale } from "./timebar";
 import { TimeBar } from "./TimeBar";
 
 interface Props {
@@ -64,6 +64,9 @@ export function DatasetView({ api, place, go, version }: Props) {
     if (!next.delete(letter)) next.add(letter);
     go({ states: [...next].join("") });
   };
+  // A plan of a range ends with it.
+  const chooseRange = (chosen: Range | null, isTyped = false) =>
+    go(chosen ? { from: String(chosen.first), to: String(chosen.last), on: "" } : { from: "", to: "", on: "", ...(isPlanned && { view: "" }) }, isTyped);
   const chooseStep = (chosen: number) => {
     const on = calendar?.steps.get(chosen) ?? [];
     if (on.length === 1) go({ partition: names[on[0] as number] ?? "", column: "", on: "" });
@@ -88,13 +91,12 @@ export function DatasetView({ api, place, go, version }: Props) {
           </div>
           {isAsked && <p className="facts" role="status">Looking for what is stale and what was never written …</p>}
           {calendar && calendar.first < calendar.last && (
-            <TimeBar calendar={calendar} states={letters} filter={states} range={range} choose={(chosen, isTyped) =>
-              go({ from: chosen ? String(chosen.first) : "", to: chosen ? String(chosen.last) : "", on: "" }, isTyped)} />
+            <TimeBar calendar={calendar} states={letters} filter={states} range={range} choose={chooseRange} />
           )}
           {calendar && range && (
             <div className="tools">
               <span className="facts" role="status">{labelOf(calendar.unit, range.first)} to {labelOf(calendar.unit, range.last)}</span>
-              <button type="button" onClick={() => go({ from: "", to: "", on: "" })}>All time</button>
+              <button type="button" onClick={() => chooseRange(null)}>All time</button>
               <button type="button" className="act" aria-expanded={isPlanned} onClick={() => go({ view: isPlanned ? "" : "plan" })}>
                 What to run again
               </button>

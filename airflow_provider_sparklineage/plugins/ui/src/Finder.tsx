@@ -2,7 +2,7 @@
 
 import { Fragment } from "react";
 
-import type { Api, Counts, Dataset, Datasets } from "./api";
+import type { Api, Counts, Dataset, Datasets, FoundColumns } from "./api";
 import { type Answer, useAnswer } from "./shared/asked";
 import { List } from "./shared/List";
 import { Parted } from "./shared/Name";
@@ -28,7 +28,7 @@ export function Finder({ api, typed, chooseColumn, text, setText, sort, setSort,
   const datasets = found.value?.datasets ?? [];
   const isText = typed.trim().length >= FEWEST && !found.value?.unavailable;
   const more = useAnswer(async (signal) => (isText ? api.columns(typed, signal) : null), [typed, isText], true);
-  const columns = (isText && more.value?.columns) || [];
+  const columns = isText ? more.value : null;
   const at = datasets.findIndex((d) => d.namespace === chosen.namespace && d.name === chosen.name);
   return (
     <search className="finder">
@@ -60,20 +60,27 @@ export function Finder({ api, typed, chooseColumn, text, setText, sort, setSort,
             );
           }} />
       )}
-      {columns.length > 0 && (
-        <>
-          <p className="facts" role="status">{counted(columns.length, "column")}{(found.value && more.value?.more) ? " and more" : ""}</p>
-          <List label="Found columns" count={columns.length} chosen={-1} height={44} className="short"
-            choose={(n) => columns[n] && chooseColumn(columns[n])}
-            entry={(n) => columns[n] && (
-              <>
-                <bdi className="name">{shown(columns[n].column)}</bdi>
-                <bdi className="facts" title={shown(`${columns[n].namespace} ${columns[n].name}`)}>{nameOf(columns[n])}</bdi>
-              </>
-            )} />
-        </>
-      )}
+      {columns && columns.columns.length > 0 && <FoundList {...columns} choose={chooseColumn} />}
     </search>
+  );
+}
+
+function FoundList({ columns, count, is_cut, choose }: FoundColumns & { choose: Props["chooseColumn"] }) {
+  const all = `${is_cut ? "more than " : ""}${counted(count, "column")}`;
+  return (
+    <>
+      <p className="facts" role="status">
+        {is_cut || count > columns.length ? `The first ${columns.length} of ${all}. Type more to see others.` : all}
+      </p>
+      <List label="Found columns" count={columns.length} chosen={-1} height={44} className="short"
+        choose={(n) => columns[n] && choose(columns[n])}
+        entry={(n) => columns[n] && (
+          <>
+            <bdi className="name">{shown(columns[n].column)}</bdi>
+            <bdi className="facts" title={shown(`${columns[n].namespace} ${columns[n].name}`)}>{nameOf(columns[n])}</bdi>
+          </>
+        )} />
+    </>
   );
 }
 

@@ -1,12 +1,13 @@
 // What to run again, of a partition or of all datasets: step by step, in the order in which data
 // flows, cleared after confirmation.
 
-import { useEffect, useRef, useState } from "react";
+import { type ReactNode, useEffect, useRef, useState } from "react";
 
 import { type Api, clear, type Dataset, type Place, type Plan, type Step } from "./api";
 import { useAnswer } from "./shared/asked";
 import { Parted } from "./shared/Name";
 import { counted, shown } from "./shared/names";
+import { type Row, Table } from "./shared/Table";
 import { Hidden } from "./PartitionView";
 import { RunLink, RunName, textOfRun } from "./RunLink";
 
@@ -53,110 +54,116 @@ export function PlanOfAll({ api, version }: { api: Api; version: unknown }) {
   );
 }
 
-function Steps({ title, plan }: { title: string; plan: Plan }) {
-  const waves = Map.groupBy(plan.steps, ({ wave }) => wave);
-  return (
-    <section className="plan" aria-label={title}>
-      <h4>{title}</h4>
-      {!plan.steps.length && !plan.by_hand.length && !plan.hidden && <p>Nothing has to run again.</p>}
-      {waves.size > 1 && (
-        <p className="facts">Airflow starts all that is cleared at once: clear the next step when the one before it has ended.</p>
-      )}
-      {[...waves.entries()].sort(([one], [other]) => one - other).map(([wave, steps], n) => (
-        <Wave key={wave} title={`Step ${n + 1}`} isOnly={waves.size === 1} steps={steps} shown={Math.max(2, Math.floor(ROWS / waves.size))} />
-      ))}
-      {plan.by_hand.length > 0 && (
-        <>
-          <h5>Not run by Airflow: run again by hand</h5>
-          <ul>
-            {plan.by_hand.slice(0, SHOWN).map((step) => (
-              <li key={step.run.run_id}><RunLink run={step.run} /> <bdi className="facts">{shown(step.reasons[0] ?? "")}</bdi></li>
-            ))}
-          </ul>
-          {plan.by_hand.length > SHOWN && <p className="facts">and {counted(plan.by_hand.length - SHOWN, "other run")}</p>}
-        </>
-      )}
-      {Boolean(plan.more) && <p className="facts">and {counted(plan.more ?? 0, "later task instance")}: run these first</p>}
-      <Hidden count={plan.hidden} />
-      {plan.left_out > 0 && (
-        <p className="facts" role="status">Not judged: there was no time to look in {counted(plan.left_out, "dataset")} for partitions that were never written. The command “airflow sparklineage impact --plan” takes more time.</p>
-      )}
-    </section>
-  );
+const TITLES = ["Run again", "Task instance", "Because of"];
+const WIDTHS = "72px 1fr 1fr";
+
+// How the clearing of a step went.
+interface Outcome {
+  text: string;
+  isDone: boolean; // it cannot be cleared any more
 }
 
-// Rows of all steps together, and of what is run by hand: the page has a thousand elements.
-const [ROWS, SHOWN] = [24, 10];
-
-function Wave({ title, isOnly, steps, shown: most }: { title: string; isOnly: boolean; steps: Step[]; shown: number }) {
-  const dialog = useRef<HTMLDialogElement>(null);
-  const [left, setLeft] = useState<ReadonlySet<string>>(new Set());
-  const [all, setAll] = useState(false);
-  const [isAsked, setAsked] = useState(false); // whether the dialog is open, which is empty else
-  const [result, setResult] = useState("");
-  const [isDone, setDone] = useState(false);
-  const wanted = steps.filter(({ run, may_clear }) => may_clear && !left.has(run.run_id));
-  useEffect(() => {
-    if (isAsked) dialog.current?.showModal();
-  }, [isAsked]);
+function Steps({ title, plan }: { title: string; plan: Plan }) {
+  const [left, setLeft] = useState<ReadonlySet<string>>(new Set()); // runs that are not to be cleared
+  const [outcomes, setOutcomes] = useState<ReadonlyMap<number, Outcome>>(new Map());
+  const [asked, setAsked] = useState<{ name: string; wave: number; wanted: Step[] } | null>(null);
+  const waves = [...Map.groupBy(plan.steps, ({ wave }) => wave)].sort(([one], [other]) => one - other);
   const toggle = (id: string) => {
     const next = new Set(left);
     if (!next.delete(id)) next.add(id);
     setLeft(next);
   };
-  const confirm = async () => {
-    dialog.current?.close();
-    setDone(true);
-    setResult(`Clearing ${counted(wanted.length, "task instance")} …`);
+  const confirm = async (wave: number, wanted: Step[]) => {
+    const note = (outcome: Outcome) => setOutcomes((before) => new Map(before).set(wave, outcome));
+    note({ text: `Clearing ${counted(wanted.length, "task instance")} …`, isDone: true });
     const { cleared, problems } = await clearAll(wanted);
-    setResult([`Cleared ${counted(cleared, "task instance")}.`, ...problems].join(" "));
-    setDone(problems.length === 0);
+    note({ text: [`Cleared ${counted(cleared, "task instance")}.`, ...problems].join(" "), isDone: !problems.length });
   };
-  return (
-    <section className="wave" aria-label={title}>
-      {!isOnly && <h5>{title}</h5>}
-      <table>
-        <thead><tr><th>Run again</th><th>Task instance</th><th>Because of</th></tr></thead>
-        <tbody>
-          {(all ? steps : steps.slice(0, most)).map(({ run, reasons, may_clear, is_elsewhere, is_certain }) => (
-            <tr key={run.run_id}>
-              <td>
-                <input type="checkbox" aria-label={`Clear ${textOfRun(run)}`} disabled={!may_clear || isDone}
-                  checked={may_clear && !left.has(run.run_id)} onChange={() => toggle(run.run_id)} />
-              </td>
-              <td><RunLink run={run} />
-                {is_elsewhere && <span className="facts"> Another Airflow ran it; clear it there.</span>}
-                {!may_clear && !is_elsewhere && <span className="facts"> You may not clear it.</span>}
-                {!is_certain && <span className="facts"> Perhaps: something of this is assumed.</span>}
-              </td>
-              <td><Parted text={reasons.slice(0, 3).join("; ")} />{reasons.length > 3 && ` and ${reasons.length - 3} more`}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-      {!all && steps.length > most && <button type="button" onClick={() => setAll(true)}>Show all {steps.length.toLocaleString("en")}</button>}
-      <p>
-        {steps.some(({ may_clear }) => may_clear) && (
-          <button type="button" className="act" disabled={!wanted.length || isDone} onClick={() => setAsked(true)}>
+  const rows = waves.flatMap(([wave, steps], n): Row[] => {
+    const name = `Step ${n + 1}`;
+    const canClear = steps.some(({ may_clear }) => may_clear);
+    const { text = "", isDone = false } = outcomes.get(wave) ?? {};
+    const wanted = steps.filter(({ run, may_clear }) => may_clear && !left.has(run.run_id));
+    const heading = () => [
+      <>
+        {waves.length > 1 && <strong>{name}</strong>}
+        {canClear && (
+          <button type="button" className="act" disabled={!wanted.length || isDone} onClick={() => setAsked({ name, wave, wanted })}>
             Clear {counted(wanted.length, "task instance")} …
           </button>
-        )}{" "}
-        <span role="status">{result}</span>
-      </p>
-      <dialog ref={dialog} aria-label={`Clear ${title.toLowerCase()}`} onClose={() => setAsked(false)}>
-        {isAsked && (
-          <>
-            <p>Airflow will run {counted(wanted.length, "task instance")} again:</p>
-            <ul>{wanted.slice(0, 20).map(({ run }) => <li key={run.run_id}><RunName run={run} /> <span className="facts">{shown(run.dag_run_id ?? "")}</span></li>)}</ul>
-            {wanted.length > 20 && <p>and {wanted.length - 20} more</p>}
-            <div className="tools">
-              <button type="button" onClick={() => dialog.current?.close()}>Cancel</button>
-              <button type="button" className="act" onClick={() => void confirm()}>Clear</button>
-            </div>
-          </>
         )}
-      </dialog>
+        <span role="status">{text}</span>
+      </>,
+    ];
+    const choice = ({ run, may_clear }: Step) => (
+      <input type="checkbox" aria-label={`Clear ${textOfRun(run)}`} disabled={!may_clear || isDone}
+        checked={may_clear && !left.has(run.run_id)} onChange={() => toggle(run.run_id)} />
+    );
+    const headings = waves.length > 1 || canClear ? [{ key: name, isHeading: true, cells: heading }] : [];
+    return [...headings, ...steps.map((step) => rowOf(step, choice))];
+  });
+  if (plan.by_hand.length) {
+    rows.push({ key: "by hand", isHeading: true, cells: () => [<strong>Not run by Airflow: run again by hand</strong>] });
+    rows.push(...plan.by_hand.map((step) => rowOf(step)));
+  }
+  return (
+    <section className="plan" aria-label={title}>
+      <h4>{title}</h4>
+      {!rows.length && !plan.hidden && <p>Nothing has to run again.</p>}
+      {waves.length > 1 && (
+        <p className="facts">Airflow starts all that is cleared at once: clear the next step when the one before it has ended.</p>
+      )}
+      {rows.length > 0 && <Table label={title} titles={TITLES} widths={WIDTHS} rows={rows} />}
+      {Boolean(plan.more) && <p className="facts">and {counted(plan.more ?? 0, "later task instance")}: run these first</p>}
+      <Hidden count={plan.hidden} />
+      {plan.left_out > 0 && (
+        <p className="facts" role="status">Not judged: there was no time to look in {counted(plan.left_out, "dataset")} for partitions that were never written. The command “airflow sparklineage impact --plan” takes more time.</p>
+      )}
+      {asked && <Confirmation {...asked} cancel={() => setAsked(null)} confirm={() => void confirm(asked.wave, asked.wanted)} />}
     </section>
+  );
+}
+
+// choice: whether to clear it; none for what Airflow does not run.
+function rowOf(step: Step, choice?: (step: Step) => ReactNode): Row {
+  const { run, reasons, may_clear, is_elsewhere, is_certain } = step;
+  return {
+    key: run.run_id,
+    cells: () => [
+      choice?.(step),
+      <>
+        <RunLink run={run} />
+        {choice && is_elsewhere && <span className="facts"> Another Airflow ran it; clear it there.</span>}
+        {choice && !may_clear && !is_elsewhere && <span className="facts"> You may not clear it.</span>}
+        {!is_certain && <span className="facts"> Perhaps: something of this is assumed.</span>}
+      </>,
+      <><Parted text={reasons.slice(0, REASONS).join("; ")} />{reasons.length > REASONS && ` and ${reasons.length - REASONS} more`}</>,
+    ],
+  };
+}
+
+const [REASONS, LISTED] = [3, 20];
+
+interface Asked {
+  name: string; // of the step
+  wanted: Step[];
+  cancel: () => void;
+  confirm: () => void;
+}
+
+function Confirmation({ name, wanted, cancel, confirm }: Asked) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(() => dialog.current?.showModal(), []);
+  return (
+    <dialog ref={dialog} aria-label={`Clear ${name.toLowerCase()}`} onClose={cancel}>
+      <p>Airflow will run {counted(wanted.length, "task instance")} again:</p>
+      <ul>{wanted.slice(0, LISTED).map(({ run }) => <li key={run.run_id}><RunName run={run} /> <span className="facts">{shown(run.dag_run_id ?? "")}</span></li>)}</ul>
+      {wanted.length > LISTED && <p>and {wanted.length - LISTED} more</p>}
+      <div className="tools">
+        <button type="button" onClick={() => dialog.current?.close()}>Cancel</button>
+        <button type="button" className="act" onClick={() => { dialog.current?.close(); confirm(); }}>Clear</button>
+      </div>
+    </dialog>
   );
 }
 

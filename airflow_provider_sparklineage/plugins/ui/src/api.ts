@@ -179,7 +179,8 @@ export interface ColumnGraph {
 
 export interface FoundColumns {
   columns: (Named & { column: string })[];
-  more: number;
+  count: number; // of all that were found
+  is_cut: boolean; // whether there are more than that, which were not looked for
 }
 
 export interface Place extends Dataset {

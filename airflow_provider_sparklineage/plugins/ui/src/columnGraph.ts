@@ -20,7 +20,7 @@ export interface ColumnLine {
   target: string;
   from: string; // a column
   to: string | null; // null for all rows of the target
-  how: string;
+  hows: Set<string>; // what happens to the column on the way
   isCondition: boolean;
 }
 
@@ -31,7 +31,7 @@ export interface Drawing {
 
 type Side = "upstream" | "here" | "downstream";
 
-export const [ROW, HEAD, WIDTH] = [30, 70, 250]; // pixels
+export const [ROW, HEAD, WIDTH, GAP] = [30, 70, 250, 180]; // pixels; the gap has room for a text next to a box
 
 export const isCondition = ({ type }: ColumnEdge): boolean => type !== "DIRECT";
 
@@ -40,20 +40,20 @@ const keyOf = ({ namespace, name }: { namespace: string; name: string }): string
 export function drawnOf(graph: ColumnGraph, place: Place, withConditions: boolean): Drawing {
   const drawing: Drawing = { boxes: new Map(), lines: [] };
   boxOf(drawing, "here", { namespace: place.namespace, name: place.name, short: graph.short, column: place.column }, place);
-  const lines = new Map<string, ColumnLine & { hows: Set<string> }>();
+  const lines = new Map<string, ColumnLine>();
   for (const edge of graph.edges) {
     if (isCondition(edge) && !withConditions) continue;
     const [source, target] = [boxOf(drawing, edge.side, edge.source, place), boxOf(drawing, edge.side, edge.target, place)];
     target.runs.add(edge.run);
     const id = JSON.stringify([source.id, edge.source.column, target.id, edge.target.column, isCondition(edge)]);
     const line = lines.get(id) ?? {
-      id, source: source.id, target: target.id, from: edge.source.column ?? "", to: edge.target.column, how: "",
-      isCondition: isCondition(edge), hows: new Set<string>(),
+      id, source: source.id, target: target.id, from: edge.source.column ?? "", to: edge.target.column,
+      hows: new Set<string>(), isCondition: isCondition(edge),
     };
     line.hows.add(howOf(edge));
     lines.set(id, line);
   }
-  drawing.lines = [...lines.values()].map(({ hows, ...line }) => ({ ...line, how: [...hows].filter(Boolean).join(", ") }));
+  drawing.lines = [...lines.values()];
   return drawing;
 }
 
@@ -75,11 +75,18 @@ function boxOf(drawing: Drawing, side: Side, end: ColumnEnd, place: Place): Colu
   return box;
 }
 
+// The texts of the lines that end at a box, by the column where they end; "" for its head. Lines may cross
+// and lie close together, but each row has room for one text before it.
+export function textsOf(box: ColumnBox, lines: ColumnLine[]): Map<string, string> {
+  const ending = Map.groupBy(lines.filter(({ target }) => target === box.id), ({ to }) => to ?? "");
+  return new Map([...ending].map(([column, of]) => [column, [...new Set(of.flatMap(({ hows }) => [...hows]))].filter(Boolean).join(", ")]));
+}
+
 export const heightOf = (box: ColumnBox): number => HEAD + ROW * Math.max(1, box.columns.length) + 6;
 
 // The left upper corner of each box, data flowing from left to right.
 export function placesOf({ boxes, lines }: Drawing): Map<string, { x: number; y: number }> {
-  const layout = new dagre.graphlib.Graph().setGraph({ rankdir: "LR", ranksep: 100, nodesep: 20 }).setDefaultEdgeLabel(() => ({}));
+  const layout = new dagre.graphlib.Graph().setGraph({ rankdir: "LR", ranksep: GAP, nodesep: 20 }).setDefaultEdgeLabel(() => ({}));
   boxes.forEach((box) => layout.setNode(box.id, { width: WIDTH, height: heightOf(box) }));
   lines.forEach(({ source, target }) => source !== target && layout.setEdge(source, target));
   dagre.layout(layout);
