@@ -32,5 +32,8 @@ def dataset_page(
 
 
 def with_line(text: str, page: str) -> str:
-    """Add the URL of a page to a text, as a last line; give the text alone if there is no URL."""
-    return f"{text}\n\nLineage: {page}" if page else text
+    """Add the URL of a page to a text, as a last line; give the text alone if there is no URL.
+
+    The line begins with a dash, because Marquez shows all lines as one paragraph.
+    """
+    return f"{text}\n\n— Lineage: {page}" if page else text

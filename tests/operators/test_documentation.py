@@ -74,12 +74,12 @@ def test_texts_lead_to_airflow_where_its_url_is_set(executed, context, monkeypat
     task = operator(doc="Revenue by day.")
     run, link, *rest = executed(task).split("\n\n")
     assert run == Descriptions(task.lineage_try.collected).of_run()
-    assert link == f"Lineage: {LOG}/plugin/spark-lineage?try_number=1"
+    assert link == f"— Lineage: {LOG}/plugin/spark-lineage?try_number=1"
     assert rest == ["—", "Revenue by day."]
     page = "https://airflow.example/team/plugin/spark-lineage-history"
     for output in task.get_openlineage_facets_on_complete(None).outputs:
         _, link = output.facets["documentation"].description.split("\n\n")
-        assert link.startswith(f"Lineage: {page}?namespace={output.namespace}&name={output.name}")
+        assert link.startswith(f"— Lineage: {page}?namespace={output.namespace}&name={output.name}")
 
 
 def test_texts_lead_nowhere_where_airflow_only_guesses_its_url(executed, context):

@@ -123,11 +123,11 @@ def test_a_text_ends_with_the_dataset_in_airflow_or_its_only_partition():
     )
     sent = ready_to_send(made, IN_AIRFLOW)
     assert texts(sent)["daily_delays"][0] == (
-        f"{DAY} written {BY}\n\nLineage: {PAGE}/daily_delays&partition={DAY}"
+        f"{DAY} written {BY}\n\n— Lineage: {PAGE}/daily_delays&partition={DAY}"
     )
     assert last_lines(sent, "inputs") == {
-        "flights": f"Lineage: {PAGE}/flights",
-        "ports": f"Lineage: {PAGE}/ports",
+        "flights": f"— Lineage: {PAGE}/flights",
+        "ports": f"— Lineage: {PAGE}/ports",
     }
 
 
@@ -144,13 +144,13 @@ def test_a_table_keeps_its_own_text_and_the_page_comes_after_it():
     made = daily()
     made["outputs"][0]["facets"]["documentation"] = {"description": "Delays by day."}
     [(text, _)] = texts(ready_to_send(made, IN_AIRFLOW)).values()
-    assert text == f"Delays by day.\n\nLineage: {PAGE}/daily_delays"
+    assert text == f"Delays by day.\n\n— Lineage: {PAGE}/daily_delays"
 
 
 def test_start_leads_to_the_partition_of_the_last_write():
     last = event(writes=[entry("daily_delays", DAY, **one_day())])
     sent = ready_to_send(start(bare()), IN_AIRFLOW, Others(last))
-    assert last_lines(sent) == {"daily_delays": f"Lineage: {PAGE}/daily_delays&partition={DAY}"}
+    assert last_lines(sent) == {"daily_delays": f"— Lineage: {PAGE}/daily_delays&partition={DAY}"}
 
 
 def test_where_names_were_changed_for_marquez_no_text_leads_to_airflow():
@@ -167,9 +167,9 @@ def test_where_names_were_changed_for_marquez_no_text_leads_to_airflow():
 def test_a_reader_leads_to_what_it_read_and_before_that_to_what_was_written():
     wrote = event(writes=[entry("flights", DAY, **one_day())])
     begun = ready_to_send(start(bare()), IN_AIRFLOW, Others(upstream=[wrote]))
-    assert last_lines(begun, "inputs") == {"flights": f"Lineage: {PAGE}/flights&partition={DAY}"}
+    assert last_lines(begun, "inputs") == {"flights": f"— Lineage: {PAGE}/flights&partition={DAY}"}
     ended = ready_to_send(reader(entry("flights")), IN_AIRFLOW, Others(upstream=[wrote]))
-    assert last_lines(ended, "inputs") == {"flights": f"Lineage: {PAGE}/flights"}
+    assert last_lines(ended, "inputs") == {"flights": f"— Lineage: {PAGE}/flights"}
 
 
 def test_start_has_the_texts_of_the_last_write():
