@@ -29,6 +29,7 @@ from airflow_provider_sparklineage.event.model import name_of
 from airflow_provider_sparklineage.expectations import Side
 from airflow_provider_sparklineage.model.datasets import short_names
 from airflow_provider_sparklineage.model.degradations import DegradationCode
+from airflow_provider_sparklineage.model.pages import dataset_page, with_line
 from airflow_provider_sparklineage.model.producer import facet
 from airflow_provider_sparklineage.model.terms import NOT_KNOWN
 from airflow_provider_sparklineage.model.texts import some, truncated
@@ -65,17 +66,25 @@ class Described(NamedTuple):
     """The description of a dataset, and those of the columns that have one.
 
     :param columns: the descriptions of columns, by the column's name
+    :param page: URL of the dataset in Airflow, or of the only partition of it that was accessed;
+        empty if it is not known
     """
 
     text: str
     columns: dict[str, str]
+    page: str = ""
 
 
 class Descriptions:
-    """The descriptions of an event."""
+    """The descriptions of an event.
 
-    def __init__(self, event: Event) -> None:
+    :param airflow_url: URL of Airflow's pages, to which the datasets' descriptions lead; empty for
+        none
+    """
+
+    def __init__(self, event: Event, airflow_url: str = "") -> None:
         self._event = model.read_document(event)
+        self._airflow_url = airflow_url
         self._accesses = self._event.accesses
         self._entries = {
             (side, entry.dataset.dataset_name): entry
@@ -167,11 +176,15 @@ class Descriptions:
     def of_datasets(self) -> dict[tuple[Side, DatasetName], Described]:
         """Describe the datasets that the run has read or written, by side and name."""
         read = {
-            (Side.READ, name): Described(self._sentence(Side.READ, name, "read"), {})
+            (Side.READ, name): Described(
+                self._sentence(Side.READ, name, "read"), {}, self._page(Side.READ, name)
+            )
             for name in self._known[Side.READ]
         }
         written = {
-            (Side.WRITE, name): Described(self._output(output), self._columns(output))
+            (Side.WRITE, name): Described(
+                self._output(output), self._columns(output), self._page(Side.WRITE, name)
+            )
             for name, output in self._known[Side.WRITE].items()
         }
         return read | written
@@ -236,6 +249,23 @@ class Descriptions:
         """
         entry = self._entries.get((side, name))
         return "" if entry is None or entry.accessed == "all" else entry.part
+
+    def _page(self, side: Side, name: DatasetName) -> str:
+        """Give the URL of a dataset in Airflow, or of its only accessed partition."""
+        if not self._airflow_url or self._has_other_names:
+            return ""
+        entry = self._entries.get((side, name))
+        observed = (entry and entry.observed) or model.Counted()
+        partition = observed.first if observed.count == 1 else None
+        return dataset_page(self._airflow_url, name, partition or "")
+
+    @cached_property
+    def _has_other_names(self) -> bool:
+        """Whether datasets may be called otherwise in the backend than on Airflow's page."""
+        capture = self._event.capture
+        codes = {one.code for one in capture.degradations or ()}
+        codes |= {*(capture.degradationCounts or ())}
+        return str(DegradationCode.BACKEND_REPAIRED) in codes
 
     # --- columns ----------------------------------------------------------------------------------
 
@@ -317,18 +347,27 @@ _DATASET_SCHEMA = f"{_FACETS}/DocumentationDatasetFacet.json#/$defs/Documentatio
 _JOB_SCHEMA = f"{_FACETS}/DocumentationJobFacet.json#/$defs/DocumentationJobFacet"
 
 
-def described(event: Event, last: Event | None = None, upstream: Sequence[Event] = ()) -> Event:
+def described(
+    event: Event,
+    last: Event | None = None,
+    upstream: Sequence[Event] = (),
+    airflow_url: str = "",
+) -> Event:
     """Add descriptions to an event: of its datasets, and at the end of a try also of its run.
 
     :param last: the event of the task's last successful run; None if there is none
     :param upstream: the events of the tasks before this one, the nearest first
+    :param airflow_url: URL of Airflow's pages, to which the datasets' descriptions lead; empty for
+        none
     """
-    own = Descriptions(event)
-    texts = (Descriptions(last).of_datasets() if last else {}) | own.of_datasets()
-    for name, written in _written(upstream).items():
+    own = Descriptions(event, airflow_url)
+    before = Descriptions(last, airflow_url).of_datasets() if last else {}
+    texts = before | own.of_datasets()
+    for name, written in _written(upstream, airflow_url).items():
         read = texts.get((Side.READ, name))
-        text = f"{read.text}. {written.text}" if read else written.text
-        texts[Side.READ, name] = Described(truncated(text, MAX_OF_DATASET), written.columns)
+        text = truncated(f"{read.text}. {written.text}" if read else written.text, MAX_OF_DATASET)
+        page = (read or written).page
+        texts[Side.READ, name] = Described(text, written.columns, page)
     job = event["job"]["facets"]
     if "eventTime" in event:
         job = {model.DOCUMENTATION_KEY: facet(_JOB_SCHEMA, description=own.of_run()), **job}
@@ -339,10 +378,10 @@ def described(event: Event, last: Event | None = None, upstream: Sequence[Event]
     return replaced(event, inputs=inputs, outputs=outputs, job_facets=job)
 
 
-def _written(upstream: Sequence[Event]) -> dict[DatasetName, Described]:
+def _written(upstream: Sequence[Event], airflow_url: str) -> dict[DatasetName, Described]:
     described_outputs: dict[DatasetName, Described] = {}
     for event in reversed(upstream):
-        every = Descriptions(event).of_datasets().items()
+        every = Descriptions(event, airflow_url).of_datasets().items()
         described_outputs |= {name: texts for (side, name), texts in every if side is Side.WRITE}
     return described_outputs
 
@@ -354,6 +393,9 @@ def _with_texts(dataset: dict[str, Any], texts: Described | None) -> dict[str, A
         model.DOCUMENTATION_KEY: facet(_DATASET_SCHEMA, description=texts.text),
         **dataset["facets"],
     }
+    documentation = facets[model.DOCUMENTATION_KEY]
+    text = with_line(documentation["description"], texts.page)
+    facets[model.DOCUMENTATION_KEY] = {**documentation, "description": text}
     fields = (facets.get("schema") or {}).get("fields")
     if fields and texts.columns:
         fields = [_with_text(field, texts.columns) for field in fields]

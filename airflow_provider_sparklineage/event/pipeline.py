@@ -164,7 +164,8 @@ def ready_to_send(event: Event, how: Adaptation, others: Others = NO_OTHERS) -> 
     :return: the same object if there is nothing to do
     """
     if shows_descriptions(how):
-        event = described(event, others.last, others.upstream)
+        airflow_url = how.airflow_url if how.has_history else ""
+        event = described(event, others.last, others.upstream, airflow_url)
     backend = backend_of(how.backend)
     if backend.pays_per_column:
         event = with_few_columns(event, limit_of(how, backend.title), others.last)

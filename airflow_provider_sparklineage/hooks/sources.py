@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any
 from airflow.providers.common.compat.sdk import AirflowNotFoundException, BaseHook
 from airflow.providers.common.compat.sdk import conf as airflow_conf
 from airflow.sdk.log import mask_secret
+from msgspec.structs import replace
 
-from airflow_provider_sparklineage.model.credentials import logger
+from airflow_provider_sparklineage.model.credentials import logger, scrub
 from airflow_provider_sparklineage.model.exceptions import (
     ConnectionFieldsError,
     SettingsError,
@@ -61,7 +62,15 @@ def for_settings(connection: connections.LineageConnection | None) -> tuple[Sour
     :param connection: the task's connection; None if the task has no connection
     :raise SettingsError: if Airflow cannot read a value
     """
-    return connections.source_of(connection), configuration(), default_archive()
+    configured = replace(configuration(), airflow_url=_airflow_url())
+    return connections.source_of(connection), configured, default_archive()
+
+
+def _airflow_url() -> str:
+    """Give ``[api] base_url``; empty if it is not set, as Airflow's default is right for few."""
+    with suppress(Exception):  # it cannot be read; nothing but links depends on it
+        return scrub(airflow_conf.get("api", "base_url", fallback=None) or "")
+    return ""
 
 
 def _configured(option: Option) -> str | None:

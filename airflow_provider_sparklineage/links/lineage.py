@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from functools import cache
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlencode
 
 from airflow.sdk import BaseOperatorLink
 from msgspec.json import decode, encode
 
+from airflow_provider_sparklineage.model import pages
 from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.settings.option_kinds import BackendName
@@ -149,9 +149,8 @@ def dataset_page(ti: Any, dataset: DatasetName, states: str = "") -> str:
     :param states: the letters of the states to which the page limits the partitions
     :return: empty if Airflow's own URL is not known
     """
-    airflow, _, path = str(getattr(ti, "log_url", "") or "").rpartition("/dags/")
-    query = urlencode({**dataset._asdict(), **({"states": states} if states else {})})
-    return f"{airflow}/plugin/spark-lineage-history?{query}" if path else ""
+    airflow_url, _, path = str(getattr(ti, "log_url", "") or "").rpartition("/dags/")
+    return pages.dataset_page(airflow_url, dataset, states=states) if path else ""
 
 
 def _settings(operator: Any) -> Settings | None:

@@ -97,6 +97,9 @@ class Adaptation(Frozen, frozen=True):
     :param is_timed: whether the most columns of further events follow the backend's time
     :param answered: the time for the task's last event; None if it was not measured
     :param max_event_bytes: the most bytes of the event that is sent
+    :param airflow_url: URL of Airflow's pages, to which the descriptions lead; empty if it is not
+        known: then they lead nowhere
+    :param has_history: whether Airflow has a page on datasets, because there is a history
     """
 
     backend: str = "generic"
@@ -105,6 +108,8 @@ class Adaptation(Frozen, frozen=True):
     max_event_bytes: int = DEFAULT_MAX_EVENT_BYTES
     is_timed: bool = False
     answered: Answered | None = None
+    airflow_url: str = ""
+    has_history: bool = False
 
 
 class Intermediates(Frozen, frozen=True):

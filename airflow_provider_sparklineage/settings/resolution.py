@@ -44,11 +44,13 @@ class Source(Frozen, frozen=True):
 
     :param values: values by the name of the option
     :param conn_id: id of the connection if the origin is a connection, else empty
+    :param airflow_url: URL of Airflow's pages if the origin is the configuration and has it
     """
 
     origin: Origin
     values: Mapping[str, object] = field(default_factory=dict)
     conn_id: str = ""
+    airflow_url: str = ""
 
     def __str__(self) -> str:
         if self.origin is Origin.CONNECTION:
@@ -105,6 +107,8 @@ class Settings(Options, frozen=True):
 
     archive_is_default: bool = False
     """Whether ``archive_url`` is the default folder, because no archive is configured."""
+    airflow_url: str = ""
+    """URL of Airflow's pages; empty if ``[api] base_url`` is not set."""
 
     @property
     def limits(self) -> Limits:
@@ -132,6 +136,8 @@ class Settings(Options, frozen=True):
             self.max_columns,
             self.max_event_bytes,
             is_timed=self.max_columns == DEFAULT_MAX_COLUMNS,
+            airflow_url=self.airflow_url,
+            has_history=bool(self.history),
         )
 
     @property
@@ -194,5 +200,7 @@ def resolve(*sources: Source) -> Settings:
     values = option_values(*sources)
     is_default = values["archive_url"].source.origin is Origin.EXECUTOR
     return Settings(
-        **{name: value.read() for name, value in values.items()}, archive_is_default=is_default
+        **{name: value.read() for name, value in values.items()},
+        archive_is_default=is_default,
+        airflow_url="".join(source.airflow_url for source in sources),
     )

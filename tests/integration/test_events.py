@@ -9,19 +9,23 @@ from urllib.parse import parse_qs, quote, urlsplit
 import pytest
 
 from airflow_provider_sparklineage.event.backends import BACKENDS
-from airflow_provider_sparklineage.event.pipeline import ready_to_send
+from airflow_provider_sparklineage.event.pipeline import events_of, ready_to_send
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.representation import Adaptation
 from airflow_provider_sparklineage.spark.capture.lines import ReadReport
-from tests.conftest import RECORDED
+from tests.conftest import HEADER, RECORDED
 from tests.integration.conftest import MARQUEZ_URL, needs_marquez
 from tests.integration.marquez_server import MarquezServer
-from tests.unit.lineage.test_hostile_events import CASES, document, merged, spoiled
+from tests.unit.lineage.test_hostile_events import CASES, merged, spoiled
 
 pytestmark = needs_marquez
 MARQUEZ = BACKENDS["marquez"]
-TO_MARQUEZ = Adaptation(backend="marquez")
+TO_MARQUEZ = Adaptation(backend="marquez", airflow_url="https://airflow.example", has_history=True)
 NAMESPACE = f"recorded/{uuid.uuid4()}"
+
+
+def for_marquez(lineage, report):
+    return events_of(lineage, TO_MARQUEZ, report, header=HEADER).adapted
 
 
 @pytest.fixture(scope="module")
@@ -47,9 +51,7 @@ def sent(server):
 @pytest.mark.parametrize(("spark", "case"), RECORDED)
 def test_every_recorded_job_is_shown_in_full(sent, server, recorded, spark, case):
     found = recorded(case, spark)
-    event = sent(
-        ready_to_send(document(found.lineage, ReadReport(), backend="marquez"), TO_MARQUEZ)
-    )
+    event = sent(ready_to_send(for_marquez(found.lineage, ReadReport()), TO_MARQUEZ))
     read = {(d["namespace"], d["name"]) for d in event["inputs"]}
     for output in event["outputs"]:
         name = DatasetName(output["namespace"], output["name"])
@@ -108,4 +110,4 @@ def _assert_opens(server, page, parameter, endpoint):
 def test_no_spoiled_event_breaks_it(sent, seed):
     chance = random.Random(seed)
     lineage, report = merged(*spoiled(chance.choice(CASES), chance, chance.randint(1, 12)))
-    sent(document(lineage, report, backend="marquez"))
+    sent(for_marquez(lineage, report))

@@ -65,6 +65,33 @@ def test_of_a_task_without_a_text_it_comes_before_the_dags(executed, kwargs, own
     assert rest == ([own] if own else [])
 
 
+LOG = "https://airflow.example/team/dags/shop/runs/manual/tasks/revenue"
+
+
+def test_texts_lead_to_airflow_where_its_url_is_set(executed, context, monkeypatch):
+    monkeypatch.setenv("AIRFLOW__API__BASE_URL", "https://airflow.example/team/")
+    context["ti"].log_url = f"{LOG}?try_number=1"
+    task = operator(doc="Revenue by day.")
+    run, link, *rest = executed(task).split("\n\n")
+    assert run == Descriptions(task.lineage_try.collected).of_run()
+    assert link == f"— Lineage: {LOG}/plugin/spark-lineage?try_number=1"
+    assert rest == ["—", "Revenue by day."]
+    page = "https://airflow.example/team/plugin/spark-lineage-history"
+    for output in task.get_openlineage_facets_on_complete(None).outputs:
+        _, link = output.facets["documentation"].description.split("\n\n")
+        assert link.startswith(f"— Lineage: {page}?namespace={output.namespace}&name={output.name}")
+
+
+def test_texts_lead_nowhere_where_airflow_only_guesses_its_url(executed, context):
+    context["ti"].log_url = "http://localhost:8080/dags/shop/runs/manual/tasks/revenue"
+    task = operator(doc="Revenue by day.")
+    run, *rest = executed(task).split("\n\n")
+    assert run == Descriptions(task.lineage_try.collected).of_run()
+    assert rest == ["—", "Revenue by day."]
+    for output in task.get_openlineage_facets_on_complete(None).outputs:
+        assert "http" not in output.facets["documentation"].description
+
+
 @pytest.mark.parametrize(
     ("option", "value"), [("BACKEND", "generic"), ("DESCRIBE_DATASETS", "False")]
 )

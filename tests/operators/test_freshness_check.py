@@ -70,7 +70,7 @@ def test_a_stale_partition_fails_with_the_cause(check):
     assert not isinstance(error.value, AirflowSkipException)
     assert str(error.value).endswith(
         " See http://airflow/plugin/spark-lineage-history"
-        "?namespace=file&name=%2Fflights%2Flake%2Fdaily_delays&states=sn"
+        "?namespace=file&name=/flights/lake/daily_delays&states=sn"
     )
     assert (
         "flight_date=2013-01-15 is stale, as /flights/lake/flights flight_date=2013-01-15 changed"

@@ -49,6 +49,7 @@ from airflow_provider_sparklineage.model.exceptions import (
     HistoryError,
     SparkLineageError,
 )
+from airflow_provider_sparklineage.model.pages import with_line
 from airflow_provider_sparklineage.operators.attempt.collect import Collected, given_up
 from airflow_provider_sparklineage.operators.masking import masked, redacted
 from airflow_provider_sparklineage.settings.connection import DATAHUB_TRANSPORT, types_of
@@ -153,7 +154,9 @@ def described(event: Event, how: Adaptation, ti: Any, *, is_logged: bool) -> str
         log.info("Lineage: %s", tab_page(ti) or "in the task's tab Spark lineage")
         for line in descriptions.of_log():
             log.info("  %s", line)
-    return descriptions.of_run() if shows_descriptions(how) else ""
+    if not shows_descriptions(how):
+        return ""
+    return with_line(descriptions.of_run(), tab_page(ti) if how.airflow_url else "")
 
 
 def documentation_of_job(operator: Any, own: str | None, run: str) -> str | None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import copy
 
 import pytest
+from msgspec.structs import replace
 
 from airflow_provider_sparklineage.event.descriptions import Descriptions
-from airflow_provider_sparklineage.event.pipeline import Others, ready_to_send
+from airflow_provider_sparklineage.event.pipeline import Others, adapted, ready_to_send
 from airflow_provider_sparklineage.model.representation import Adaptation
 from tests.openlineage_spec import validate_event
 from tests.unit.event.test_descriptions import DAY, WHOLE, entry, event, source
@@ -97,6 +98,78 @@ def test_a_table_keeps_its_own_texts():
             {"n": "from flights.n", "of_spark": "a comment in Spark"},
         )
     }
+
+
+IN_AIRFLOW = Adaptation(backend="marquez", airflow_url="https://airflow/team/", has_history=True)
+PAGE = "https://airflow/team/plugin/spark-lineage-history?namespace=file&name=/lake"
+
+
+def one_day():
+    counted = {"count": 1, "first": DAY, "last": DAY}
+    return {"observed": counted}
+
+
+def last_lines(sent, side="outputs"):
+    """Give the last line of each dataset's text, if there is more than one."""
+    every = {name: (text or "").splitlines() for name, (text, _) in texts(sent, side).items()}
+    return {name: lines[-1] if len(lines) > 1 else None for name, lines in every.items()}
+
+
+def test_a_text_ends_with_the_dataset_in_airflow_or_its_only_partition():
+    two_days = {"observed": {"count": 2, "first": DAY, "last": "flight_date=2013-01-09"}}
+    made = event(
+        reads=[entry("flights", DAY, **two_days), entry("ports")],
+        writes=[entry("daily_delays", DAY, **one_day())],
+    )
+    sent = ready_to_send(made, IN_AIRFLOW)
+    assert texts(sent)["daily_delays"][0] == (
+        f"{DAY} written {BY}\n\n— Lineage: {PAGE}/daily_delays&partition={DAY}"
+    )
+    assert last_lines(sent, "inputs") == {
+        "flights": f"— Lineage: {PAGE}/flights",
+        "ports": f"— Lineage: {PAGE}/ports",
+    }
+
+
+@pytest.mark.parametrize(
+    "how",
+    [replace(IN_AIRFLOW, airflow_url=""), replace(IN_AIRFLOW, has_history=False)],
+    ids=["nobody says where Airflow is", "there is no page"],
+)
+def test_without_a_page_in_airflow_no_text_leads_there(how):
+    assert ready_to_send(daily(), how) == ready_to_send(daily(), MARQUEZ)
+
+
+def test_a_table_keeps_its_own_text_and_the_page_comes_after_it():
+    made = daily()
+    made["outputs"][0]["facets"]["documentation"] = {"description": "Delays by day."}
+    [(text, _)] = texts(ready_to_send(made, IN_AIRFLOW)).values()
+    assert text == f"Delays by day.\n\n— Lineage: {PAGE}/daily_delays"
+
+
+def test_start_leads_to_the_partition_of_the_last_write():
+    last = event(writes=[entry("daily_delays", DAY, **one_day())])
+    sent = ready_to_send(start(bare()), IN_AIRFLOW, Others(last))
+    assert last_lines(sent) == {"daily_delays": f"— Lineage: {PAGE}/daily_delays&partition={DAY}"}
+
+
+def test_where_names_were_changed_for_marquez_no_text_leads_to_airflow():
+    """Airflow's page knows a dataset by the name that the task's event has."""
+    name = {"namespace": "kafka://a:1,b:2", "name": "orders"}
+    made = event(writes=[{**entry("orders"), "dataset": name}])
+    made["outputs"] = [{**name, "facets": {}}]
+    made["run"]["facets"]["sparkLineage_capture"]["degradations"] = []
+    sent = ready_to_send(adapted(made, IN_AIRFLOW), IN_AIRFLOW)
+    assert sent["outputs"][0]["namespace"] == "kafka://a:1_b:2"
+    assert texts(sent)["orders"][0] == f"Written {BY}"
+
+
+def test_a_reader_leads_to_what_it_read_and_before_that_to_what_was_written():
+    wrote = event(writes=[entry("flights", DAY, **one_day())])
+    begun = ready_to_send(start(bare()), IN_AIRFLOW, Others(upstream=[wrote]))
+    assert last_lines(begun, "inputs") == {"flights": f"— Lineage: {PAGE}/flights&partition={DAY}"}
+    ended = ready_to_send(reader(entry("flights")), IN_AIRFLOW, Others(upstream=[wrote]))
+    assert last_lines(ended, "inputs") == {"flights": f"— Lineage: {PAGE}/flights"}
 
 
 def test_start_has_the_texts_of_the_last_write():
