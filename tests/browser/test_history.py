@@ -966,7 +966,11 @@ def test_from_a_dataset_to_what_is_cleared_the_keys_are_enough(show):
 
 
 # The views of a partition, and what each of them has.
-VIEWS = {"Table": ".partition [role=row]", "Run again": ".plan tr", "Graph": ".react-flow__node"}
+VIEWS = {
+    "Table": ".partition [role=row]",
+    "Run again": ".plan [role=row]",
+    "Graph": ".react-flow__node",
+}
 
 
 def show_view(page, view):
