@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _SETTINGS = {
     "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",
+    "AIRFLOW__OPENLINEAGE__NAMESPACE": "flights",  # that of the recorded month
     "AIRFLOW__SPARKLINEAGE__HISTORY_MERGED_BY": "command",
     "AIRFLOW__SPARKLINEAGE__WEB_URL": "http://marquez:3000",
 }

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Browser, BrowserContext, Locator, Page
 
-MAX_BYTES = 300_000
+MAX_BYTES = 400_000
 MARGIN = 12  # pixels below the last element
 TIMEOUT_S = 300  # of anything that is waited for, on a machine that has other work
 
