@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Locator, Page
 
 WIDTH, HEIGHT = 1180, 1400
-_INCOMPLETE = re.compile("^(Looking for|Loading) ")
+_INCOMPLETE = re.compile("(Looking for|Loading) ")
 
 
 class Month(month.Month):
@@ -29,8 +29,7 @@ class Month(month.Month):
         """Open a table of the lake, with a ``partition`` and a ``column`` of it."""
         page = self.open(namespace="file", name=f"/flights/lake/{table}", **chosen)
         page.get_by_role("heading", level=2).wait_for()
-        # Partitions are shown before all of their states are known.
-        expect(page.get_by_text(_INCOMPLETE)).to_have_count(0)
+        await_states(page)
         return page
 
 
@@ -44,6 +43,11 @@ def month_of_flights(browser: Browser) -> Iterator[Month]:
         context = new_context(browser, WIDTH, HEIGHT)
         yield Month(client, context)
         context.close()
+
+
+def await_states(page: Page) -> None:
+    """Wait until all states are known; partitions are shown before."""
+    expect(page.get_by_text(_INCOMPLETE)).to_have_count(0)
 
 
 def part(page: Page, selector: str) -> Locator:

@@ -113,7 +113,8 @@ def history_health(studio: Studio, file: Path) -> None:
     page.get_by_role("button", name="stale 8", exact=True).wait_for()
     page.get_by_role("button", name="What to run again").click()
     history.part(page, ".plan .record.heading").wait_for()
-    take_window(file, page, history.part(page, ".plan .tabular"))
+    history.await_states(page)
+    take_window(file, page, history.part(page, ".plan"))
 
 
 @picture("history_columns.png")

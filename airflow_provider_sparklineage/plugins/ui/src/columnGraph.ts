@@ -31,7 +31,7 @@ export interface Drawing {
 
 type Side = "upstream" | "here" | "downstream";
 
-export const [ROW, HEAD, WIDTH, GAP] = [30, 70, 250, 180]; // pixels; the gap has room for a text next to a box
+export const [ROW, HEAD, WIDTH, GAP] = [30, 70, 250, 160]; // pixels; the gap has room for a text next to a box
 
 export const isCondition = ({ type }: ColumnEdge): boolean => type !== "DIRECT";
 
