@@ -15,7 +15,7 @@ _READABLE = "/:="
 def dataset_page(
     airflow_url: str, dataset: DatasetName, partition: str = "", states: str = ""
 ) -> str:
-    """Give the URL of a dataset, or of one of its partitions, on the page "Spark lineage".
+    """Give the URL of a dataset, or of one of its partitions, on the page "Lineage".
 
     :param airflow_url: the URL of Airflow's pages
     :param partition: the partition, e.g. ``dt=2024-10-15``; empty for the dataset

@@ -1,4 +1,4 @@
-"""The page "Spark lineage" on the recorded month of flights: the real application, without Airflow.
+"""The page "Lineage" on the recorded month of flights: the real application, without Airflow.
 
 The user may see all. Airflow's own frame and its log-in are in :mod:`.test_history_in_airflow`.
 """

@@ -1,4 +1,4 @@
-"""The page "Spark lineage" on the recorded month of flights, as a user sees it who may see all."""
+"""The page "Lineage" on the recorded month of flights, as a user sees it who may see all."""
 
 from __future__ import annotations
 
