@@ -463,7 +463,8 @@ def asked_spans(answers):
     return [(query["first"], query["last"]) for query in queries]
 
 
-def test_a_plan_of_a_range_has_an_address_that_shows_the_same_again(show):
+def plan_of_a_range(show):
+    """Choose a range of the bar, and ask for its plan."""
     answers = Answers(partitions=partitions(1000), plan=OF_RANGE)
     page = show(answers, PLACE)
     start, _ = ends(page)
@@ -471,6 +472,11 @@ def test_a_plan_of_a_range_has_an_address_that_shows_the_same_again(show):
     page.get_by_role("button", name="What to run again").click()
     clear = page.get_by_role("button", name="Clear 1 task instance")
     expect(clear).to_be_visible()
+    return answers, page, start, clear
+
+
+def test_a_plan_of_a_range_has_an_address_that_shows_the_same_again(show):
+    answers, page, start, clear = plan_of_a_range(show)
     expect(page).to_have_url(re.compile(r"view=plan&from=-\d+&to=-\d+$"))
     url, texts = page.url, [one.get_attribute("aria-valuetext") for one in ends(page)]
     [spans] = asked_spans(answers)
@@ -510,13 +516,7 @@ def test_a_plan_of_a_range_has_an_address_that_shows_the_same_again(show):
 
 @pytest.mark.parametrize("way", ["button", "keys"])
 def test_a_plan_ends_with_its_range(show, way):
-    answers = Answers(partitions=partitions(1000), plan=OF_RANGE)
-    page = show(answers, PLACE)
-    start, _ = ends(page)
-    start.press("PageUp")
-    page.get_by_role("button", name="What to run again").click()
-    clear = page.get_by_role("button", name="Clear 1 task instance")
-    expect(clear).to_be_visible()
+    _, page, start, clear = plan_of_a_range(show)
     if way == "button":
         page.get_by_role("button", name="All time").click()
     else:
