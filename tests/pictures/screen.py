@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 
 from playwright.sync_api import expect
 
-from tests.browser.settled import at_rest
-
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -34,7 +32,6 @@ def take(file: Path, first: Locator, last: Locator | None = None, height: float 
 
     :param height: of the picture, at most
     """
-    at_rest(first.page)
     boxes = [box for element in (first, last or first) if (box := element.bounding_box())]
     left, top = min(box["x"] for box in boxes), min(box["y"] for box in boxes)
     right = max(box["x"] + box["width"] for box in boxes)
