@@ -11,7 +11,7 @@ from airflow.providers.common.compat.sdk import (
     Stats,
 )
 
-from airflow_provider_sparklineage.lineage.partitions.comparison import PartitionStatus
+from airflow_provider_sparklineage.lineage.partitions.comparison import MISMATCHES
 from airflow_provider_sparklineage.links.lineage import dataset_page
 from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.exceptions import DeclarationError
@@ -33,7 +33,6 @@ SECONDS = 600.0
 _FIX = "Ask with `sparklineage stale --seconds 0`, which says how long it takes."
 _MAX_SHOWN = 10
 _POLICIES = ("fail", "skip")
-_MISMATCHES = {str(status) for status in PartitionStatus if status.is_mismatch}
 _THERE = """
 SELECT c.cell, r.check_status FROM changes AS c JOIN runs AS r ON r.run_id = c.run_id
 WHERE c.namespace = $namespace AND c.name = $name AND c.valid_to IS NULL
@@ -46,11 +45,11 @@ class SparkLineageFreshnessCheck(BaseOperator):
     Fail or skip this task unless partitions of a dataset are up to date.
 
     A partition is not up to date if it was made of data that has changed since, if the run that
-    wrote it read or wrote other partitions than expected, or if the history knows no run that wrote
-    it. Runs after the last build of the history are not in the history, so they do not count. A
-    retry asks the history anew. The task sets two gauges of the dataset in Airflow's metrics:
-    ``sparklineage.stale_partitions``, and ``sparklineage.gaps`` for partitions that are expected
-    and that no run wrote.
+    wrote it failed, or read or wrote other partitions than expected, or if the history knows no run
+    that wrote it. Runs after the last build of the history are not in the history, so they do not
+    count. A retry asks the history anew. The task sets two gauges of the dataset in Airflow's
+    metrics: ``sparklineage.stale_partitions``, and ``sparklineage.gaps`` for partitions that are
+    expected and that no run wrote.
 
     .. seealso::
         ``sparklineage stale`` for the same on the command line, with the runs to repeat.
@@ -108,7 +107,7 @@ class SparkLineageFreshnessCheck(BaseOperator):
             self.log.info("%s is up to date.", self.dataset)
             return
         message = f"{self.dataset} is not up to date: {some(outdated, _MAX_SHOWN)}."
-        if page := dataset_page(context.get("ti"), dataset, "sn"):
+        if page := dataset_page(context.get("ti"), dataset, "smwn"):
             message += f" See {page}"
         raise (AirflowSkipException if self.on_finding == "skip" else AirflowException)(message)
 
@@ -170,25 +169,32 @@ def _stale(one: Stale) -> str:
 
 
 def _of_runs(history: Rows, dataset: DatasetName, wanted: list[Values] | None) -> Iterator[str]:
-    """Yield a sentence for each partition that a mismatched run wrote, or that no known run wrote.
+    """Yield a sentence for each partition that a failed or mismatched run wrote, or no known run.
 
-    A run mismatches if it read or wrote other partitions than expected. The second kind of sentence
+    A run mismatches if it read or wrote other partitions than expected. The last kind of sentence
     can only be on an entry of ``wanted``.
 
     :param history: the opened history
     :param wanted: as for :func:`findings`
     """
     from airflow_provider_sparklineage.history.queries.answers import values_of
+    from airflow_provider_sparklineage.history.queries.failed_writes import failed_parts
 
+    failed = {one.cell: values_of(one.cell) for one in failed_parts(history, dataset)}
+    for values in failed.values():
+        if _is_wanted(values, wanted):
+            yield f"{_text(values)} was written by a run that failed, and by none since"
     there = [
         (values_of(row["cell"]), row["check_status"])
         for row in history.rows(_THERE, dataset._asdict())
+        if row["cell"] not in failed
     ]
     for values, status in there:
-        if status in _MISMATCHES and _is_wanted(values, wanted):
+        if status in MISMATCHES and _is_wanted(values, wanted):
             yield f"{_text(values)} was written by a run whose partitions mismatched"
+    known = [*failed.values(), *(values for values, _ in there)]
     for values in wanted or ():
-        if not any(_is_wanted(one, [values]) for one, _ in there):
+        if not any(_is_wanted(one, [values]) for one in known):
             yield f"nobody is known to have written {_text(values)}"
 
 

@@ -127,14 +127,14 @@ DATASETS = {
     "count": 1,
 }
 HEALTH = {
-    "totals": {"s": 1200, "m": 1, "n": 3},
+    "totals": {"s": 1200, "m": 1, "w": 2, "n": 3},
     "datasets": [
         {**LAKE, "short": "orders", "counts": {"s": 1200}, "newest": "2024-05-07T00:00:00Z"},
         {
             "namespace": "file",
             "name": "/other/orders",
             "short": "other/orders",
-            "counts": {"m": 1, "n": 3},
+            "counts": {"m": 1, "w": 2, "n": 3},
             "newest": None,
         },
     ],
@@ -355,6 +355,7 @@ def test_the_page_opens_on_what_needs_a_person(show):
     health = page.get_by_role("article", name="Health of all datasets")
     expect(health.get_by_role("heading", name="2 datasets need you")).to_be_visible()
     expect(health.get_by_role("button", name="stale 1,200")).to_be_visible()
+    expect(health.get_by_role("button", name="write failed 2")).to_be_visible()
     expect(health.get_by_role("button", name="missing 0")).to_be_visible()
     expect(health.get_by_role("status").first).to_have_text("7 datasets are fine.")
     troubled = page.get_by_role("listbox", name="Datasets that need you").get_by_role("option")
@@ -1236,12 +1237,13 @@ def test_what_is_known_at_once_is_shown_while_the_rest_is_looked_for(show):
     expect(page.get_by_text("Looking for what is stale")).to_have_count(0)
 
 
-def test_of_five_partitions_each_is_named_and_nothing_is_left_out(show):
-    page = show(Answers(partitions=partitions(5, "fsmxn")))
+def test_of_a_few_partitions_each_is_named_and_nothing_is_left_out(show):
+    page = show(Answers(partitions=partitions(6, "fsmwxn")))
     found(page).click()
     names = page.get_by_role("listbox", name="Partitions").get_by_role("option")
-    expect(names).to_have_count(5)
-    for n, state in enumerate(("fresh", "stale", "mismatched", "missing", "never written"), 1):
+    expect(names).to_have_count(6)
+    states = ("fresh", "stale", "mismatched", "write failed", "missing", "never written")
+    for n, state in enumerate(states, 1):
         expect(page.get_by_role("gridcell", name=f"1900-01-0{n}, {state}")).to_be_visible()
         expect(page.get_by_role("button", name=f"{state} 1")).to_be_visible()
 

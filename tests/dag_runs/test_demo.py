@@ -14,6 +14,11 @@ from typing import NamedTuple
 
 import pytest
 
+from airflow_provider_sparklineage.plugins.history.catalog import catalog_of
+from airflow_provider_sparklineage.plugins.history.health import health
+from airflow_provider_sparklineage.plugins.history.opened import OpenedHistory
+from airflow_provider_sparklineage.plugins.history.permissions import Visibility
+
 pytestmark = [
     pytest.mark.airflow,
     pytest.mark.spark,
@@ -36,6 +41,7 @@ class Demo(NamedTuple):
     log: str
     runs: list
     history: str
+    troubles: dict
     events: int
 
 
@@ -55,7 +61,16 @@ def run(folder):
         ).fetchall()
     events = (folder / "lineage.ndjson").read_text().splitlines()
     log = (folder / "demo.log").read_text()
-    return Demo(done.stdout, log, runs, shown.stdout, len(events))
+    return Demo(done.stdout, log, runs, shown.stdout, troubles_in(store), len(events))
+
+
+def troubles_in(store):
+    """Give what the first view of the page says, by the end of the dataset's name."""
+    history = OpenedHistory(str(store))
+    everything = Visibility(lambda _: True, lambda _: True, frozenset, lambda: True)
+    found = health(catalog_of(history), history, everything)
+    history.close()
+    return {one["short"]: one["counts"] for one in found["datasets"]}
 
 
 @pytest.fixture(scope="module")
@@ -73,6 +88,11 @@ def test_it_ends_with_the_tab_and_the_way_to_start_the_server(demos):
         end = demo.out.splitlines()[-5:]
         assert end[1].endswith("airflow standalone")
         assert end[3].endswith("/tasks/daily_delays/plugin/spark-lineage")
+
+
+def test_the_page_opens_on_the_partition_that_the_last_task_wrote_wrongly(demos):
+    for demo in demos:
+        assert demo.troubles == {"carrier_delays": {"m": 1}}
 
 
 def test_its_runs_took_as_long_as_they_took(demos):

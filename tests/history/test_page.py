@@ -130,7 +130,7 @@ def test_health_counts_what_the_views_of_the_datasets_show(history, datasets):
         shown = Counter(states["states"])
         counts = counted.get((dataset.namespace, dataset.name), {})
         totals.update(counts)
-        assert {one: counts.get(one, 0) for one in "mn"} == {one: shown[one] for one in "mn"}
+        assert {one: counts.get(one, 0) for one in "mwn"} == {one: shown[one] for one in "mwn"}
         assert counts.get("x", 0) <= shown["x"]
         # A stale write of the whole is one version, and the view marks all partitions that it has.
         is_whole = ("", "s") in zip(states["names"], states["states"], strict=True)
@@ -342,7 +342,7 @@ def test_sources_whose_changes_are_not_known_are_named_as_far_as_there_is_time(a
 def test_each_state_comes_of_what_runs_did(add):
     found = [*lines_of("month"), *lines_of("rewritten")]
     never = [e for e in found if not is_of(e, "daily_delays", "2013-01-20")]
-    [wrong] = [e for e in never if is_of(e, "daily_delays", "2013-01-10")]
+    wrong = of_day(never, "daily_delays", "2013-01-10")
     wrong["run"]["facets"]["sparkLineage_partitionCheck"]["status"] = "unexpected"
     history = add(never)
 
@@ -350,6 +350,69 @@ def test_each_state_comes_of_what_runs_did(add):
     of = {"2013-01-10": "m", "2013-01-15": "s", "2013-01-20": "n"}
     assert {day: state for day, state in states.items() if state != "f"} == of
     assert len(states) == 30
+
+
+def of_day(found, task, day):
+    [event] = [e for e in found if is_of(e, task, day)]
+    return event
+
+
+def again(event, **changes):
+    """Give the event of a later run of the same task instance."""
+    copy = json.loads(json.dumps(event)) | {"eventTime": "2040-01-01T00:00:00Z"} | changes
+    copy["run"]["runId"] = "00000000-0000-7000-8000-000000000001"
+    return copy
+
+
+def test_a_failed_write_needs_a_person_until_another_run_has_written_the_same(add):
+    found = lines_of("month")
+    of_day(found, "daily_delays", "2013-01-10")["eventType"] = "FAIL"
+    wrong = of_day(found, "daily_delays", "2013-01-11")
+    wrong["eventType"] = "FAIL"
+    wrong["run"]["facets"]["sparkLineage_partitionCheck"]["status"] = "unexpected"
+    history = add(found)
+
+    states = states_of(DELAYS, history)
+    of = {"2013-01-10": "w", "2013-01-11": "m"}
+    assert {day: state for day, state in states.items() if state != "f"} == of
+    [one] = whole_health(history, ALL)["datasets"]
+    assert (one["name"], one["counts"]) == (DELAYS.name, {"m": 1, "w": 1})
+    [run] = [
+        run
+        for run in answers.partition_states(DELAYS, history, ALL)["runs"]
+        if run["dag_run_id"] == "2013-01-11"
+    ]
+    assert run["state"] == "FAIL"
+
+    good = again(of_day(lines_of("month"), "daily_delays", "2013-01-10"))
+    assert set(states_of(DELAYS, add([good])).values()) == {"f", "m"}
+
+
+def test_a_failed_write_counts_over_what_is_there_and_over_what_was_removed(add):
+    found = lines_of("month")
+    written = of_day(found, "daily_delays", "2013-01-10")
+    removing = again(of_day(found, "daily_delays", "2013-01-30"), inputs=[])
+    removing["run"]["runId"] = "00000000-0000-7000-8000-000000000002"
+    removing["outputs"][0]["facets"]["lifecycleStateChange"]["lifecycleStateChange"] = "TRUNCATE"
+    after = add([*found, removing, again(written, eventType="FAIL")])
+    assert states_of(DELAYS, after)["2013-01-10"] == "w"
+    assert states_of(DELAYS, after)["2013-01-30"] == "x"
+    later = again(of_day(found, "daily_delays", "2013-01-30"), eventTime="2041-01-01T00:00:00Z")
+    later |= {"eventType": "FAIL"}
+    later["run"]["runId"] = "00000000-0000-7000-8000-000000000003"
+    history = add([later])
+    assert states_of(DELAYS, history)["2013-01-30"] == "w"
+    [one] = [d for d in whole_health(history, ALL)["datasets"] if d["name"] == DELAYS.name]
+    assert one["counts"] == {"w": 2}
+
+
+def test_who_may_not_see_the_failed_run_does_not_see_that_it_failed(add):
+    found = lines_of("month")
+    of_day(found, "daily_delays", "2013-01-10")["eventType"] = "FAIL"
+    history = add(found)
+    dag_id = found[0]["job"]["name"].partition(".")[0]
+    user = Visibility(lambda dag: dag != dag_id, lambda _: False, lambda: {dag_id}, lambda: True)
+    assert whole_health(history, user)["totals"] == {}
 
 
 def test_what_was_read_and_nobody_wrote_has_no_known_writer(add):
@@ -360,9 +423,6 @@ def test_what_was_read_and_nobody_wrote_has_no_known_writer(add):
 
 def test_what_was_removed_is_missing(add):
     found = lines_of("month")
-    [written] = [e for e in found if is_of(e, "daily_delays", "2013-01-30")]
-    removing = json.loads(json.dumps(written))
-    removing |= {"eventTime": "2040-01-01T00:00:00Z", "inputs": []}
-    removing["run"]["runId"] = "00000000-0000-7000-8000-000000000001"
+    removing = again(of_day(found, "daily_delays", "2013-01-30"), inputs=[])
     removing["outputs"][0]["facets"]["lifecycleStateChange"]["lifecycleStateChange"] = "TRUNCATE"
     assert states_of(DELAYS, add([*found, removing]))["2013-01-30"] == "x"

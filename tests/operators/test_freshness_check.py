@@ -70,7 +70,7 @@ def test_a_stale_partition_fails_with_the_cause(check):
     assert not isinstance(error.value, AirflowSkipException)
     assert str(error.value).endswith(
         " See http://airflow/plugin/spark-lineage-history"
-        "?namespace=file&name=/flights/lake/daily_delays&states=sn"
+        "?namespace=file&name=/flights/lake/daily_delays&states=smwn"
     )
     assert (
         "flight_date=2013-01-15 is stale, as /flights/lake/flights flight_date=2013-01-15 changed"
@@ -99,21 +99,39 @@ def test_it_can_skip_what_follows(check):
         check("flight_date=2013-01-15", on_finding="skip")
 
 
-def test_a_run_whose_partitions_mismatched_is_a_finding(check, tmp_path):
-    events = []
-    for line in gzip.decompress(recorded("month").read_bytes()).splitlines():
-        event = json.loads(line)
-        facet = event["run"]["facets"].get("sparkLineage_partitionCheck", {})
-        if event["job"]["name"].endswith("daily_delays") and "2013-01-08" in str(facet):
-            facet["status"] = "unexpected"
-        events.append(json.dumps(event))
-    file = tmp_path / "events.ndjson"
-    file.write_text("\n".join(events))
-    other = str(tmp_path / "store")
-    assert cli.main(["history", "build", str(file), "--store", other]) == 0
+@pytest.fixture
+def month_with(tmp_path):
+    """Build the history of the month, of which the run for one day is changed."""
+
+    def month_with(change):
+        events = []
+        for line in gzip.decompress(recorded("month").read_bytes()).splitlines():
+            event = json.loads(line)
+            facet = event["run"]["facets"].get("sparkLineage_partitionCheck", {})
+            if event["job"]["name"].endswith("daily_delays") and "2013-01-08" in str(facet):
+                change(event, facet)
+            events.append(json.dumps(event))
+        file = tmp_path / "events.ndjson"
+        file.write_text("\n".join(events))
+        other = str(tmp_path / "store")
+        assert cli.main(["history", "build", str(file), "--store", other]) == 0
+        return other
+
+    return month_with
+
+
+def test_a_run_whose_partitions_mismatched_is_a_finding(check, month_with):
+    store = month_with(lambda _, facet: facet.update(status="unexpected"))
     with pytest.raises(AirflowException, match="written by a run whose partitions mismatched"):
-        check("flight_date=2013-01-08", store=other)
-    check("flight_date=2013-01-20", store=other)
+        check("flight_date=2013-01-08", store=store)
+    check("flight_date=2013-01-20", store=store)
+
+
+def test_what_a_failed_run_wrote_is_a_finding(check, month_with):
+    store = month_with(lambda event, _: event.update(eventType="FAIL"))
+    with pytest.raises(AirflowException, match="was written by a run that failed, and by none"):
+        check("flight_date=2013-01-08", store=store)
+    check("flight_date=2013-01-20", store=store)
 
 
 def test_how_much_is_stale_is_a_metric_of_airflow(check, gauges):

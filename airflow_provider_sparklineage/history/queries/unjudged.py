@@ -14,6 +14,7 @@ from airflow_provider_sparklineage.history import bounds
 from airflow_provider_sparklineage.history.queries import answers, sql
 from airflow_provider_sparklineage.history.queries.answers import Unjudged
 from airflow_provider_sparklineage.history.queries.datasets import names_in
+from airflow_provider_sparklineage.history.queries.failed_writes import failed_writes
 from airflow_provider_sparklineage.model.datasets import DatasetName
 
 if TYPE_CHECKING:
@@ -27,12 +28,11 @@ if TYPE_CHECKING:
 # dataset as a whole is compared with the last of the writes of unknown parts alone, because both
 # can be many; writes that say neither part nor mode are judged by the latest run of each job
 # (:mod:`.stale`).
-def _of_stale(changes: str, bindings: str, accesses: str, tables: str = "") -> str:
+def _of_stale(changes: str, bindings: str, tables: str = "") -> str:
     """Give SQL for the rows of :func:`of_stale`.
 
     :param changes: the table of the versions that count
     :param bindings: the table of the reads of the datasets that count
-    :param accesses: the table of the accesses that count
     :param tables: the tables that these names need, each with a comma
     """
     return f"""
@@ -49,11 +49,6 @@ WITH {tables}there AS (
     FROM {changes} AS c
     WHERE c.cell IS NULL AND c.extent NOT IN ('all', 'none')
     GROUP BY c.namespace, c.name
-), failed AS (
-    SELECT DISTINCT a.namespace, a.name, a.cell, a.accessed_at
-    FROM {accesses} AS a JOIN runs AS r ON r.run_id = a.run_id
-    WHERE a.side = 'write' AND a.extent <> 'none' AND NOT COALESCE(a.is_expected, FALSE)
-        AND (COALESCE(a.is_failed, FALSE) OR r.state <> 'COMPLETE')
 )
 SELECT 'no_writer' AS reason, b.namespace, b.name
 FROM (SELECT DISTINCT namespace, name FROM {bindings}) AS b
@@ -68,12 +63,6 @@ SELECT DISTINCT 'unknown_part', b.namespace, b.name FROM whole AS b JOIN parts A
     AND p.written_at > b.read_at AND p.run_id <> b.reader_run_id
     AND NOT (b.extent = 'unknown' AND p.is_vague)
 UNION ALL
-SELECT DISTINCT 'failed_writes', f.namespace, f.name FROM failed AS f
-ANTI JOIN {changes} AS c ON c.namespace = f.namespace AND c.name = f.name
-    AND c.cell IS NOT DISTINCT FROM f.cell AND c.valid_from >= f.accessed_at
-ANTI JOIN (SELECT * FROM {changes} WHERE extent = 'all' AND mode IN {sql.REPLACING}) AS w
-    ON w.namespace = f.namespace AND w.name = f.name AND w.valid_from >= f.accessed_at
-UNION ALL
 SELECT DISTINCT 'losses', t.namespace, t.name FROM there AS t
 JOIN runs AS r ON r.ended = t.valid_from AND r.run_id = t.run_id WHERE r.degradations > 0
 """
@@ -87,18 +76,13 @@ def _named(table: str, *columns: str) -> str:
     )
 
 
-_OF_STALE = _of_stale("changes", "bindings", "accesses")
+_OF_STALE = _of_stale("changes", "bindings")
 _OF_STALE_OF_NAMED = _of_stale(
     "named_changes",
     "named_bindings",
-    "named_accesses",
     f"f AS ({sql.table_of(*sql.DATASET)}), "
     + _named("changes", "cell", "extent", "run_id", "mode", "valid_from", "valid_to")
-    + _named("bindings", "extent", "reader_run_id", "read_at")
-    + _named(
-        *("accesses", "cell", "extent", "run_id", "side", "accessed_at"),
-        *("is_expected", "is_failed"),
-    ),
+    + _named("bindings", "extent", "reader_run_id", "read_at"),
 )
 _STALE_TEXTS = {
     "no_writer": "No known run writes {them} that {are} read",
@@ -135,12 +119,14 @@ def of_stale(history: sql.Rows, dataset: DatasetName | None = None) -> list[Unju
 
 def unseen_by_stale(history: sql.Rows, dataset: DatasetName | None = None) -> list[Unseen]:
     """Give what :func:`of_stale` lists, one by one."""
-    query, parameters = _OF_STALE, {}
-    if dataset is not None:
-        sources = _sources_by_job(history, dataset)
-        query, parameters = _OF_STALE_OF_NAMED, sql.lists(sql.DATASET, sorted(sources))
-    rows = history.rows(query, parameters)
+    among = None if dataset is None else _sources_by_job(history, dataset)
+    if among is None:
+        rows = history.rows(_OF_STALE)
+    else:
+        rows = history.rows(_OF_STALE_OF_NAMED, sql.lists(sql.DATASET, sorted(among)))
     unseen = [(row["reason"], DatasetName(row["namespace"], row["name"])) for row in rows]
+    failed = {one.dataset for one in failed_writes(history, among)}
+    unseen += [("failed_writes", one) for one in sorted(failed)]
     if dataset is None:
         return unseen
     sources = _among_sources(history, dataset, {one for _, one in unseen})

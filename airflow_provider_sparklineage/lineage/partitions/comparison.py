@@ -233,7 +233,11 @@ class PartitionStatus(StrEnum):
     @property
     def is_mismatch(self) -> bool:
         """Whether the run accessed other partitions than expected."""
-        return self in (PartitionStatus.UNEXPECTED, PartitionStatus.MISSING)
+        return self in MISMATCHES
+
+
+MISMATCHES = frozenset({PartitionStatus.UNEXPECTED, PartitionStatus.MISSING})
+"""The outcomes of a run that accessed other partitions than expected."""
 
 
 class Reconciliation(Frozen, frozen=True):

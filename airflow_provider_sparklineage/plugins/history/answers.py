@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_provider_sparklineage.history.facts.cells import cell_of_text
 from airflow_provider_sparklineage.history.queries.column_graph import Column, ColumnGraph
-from airflow_provider_sparklineage.lineage.partitions.comparison import PartitionStatus
+from airflow_provider_sparklineage.history.queries.failed_writes import failed_parts
+from airflow_provider_sparklineage.lineage.partitions.comparison import MISMATCHES
 from airflow_provider_sparklineage.model.exceptions import LimitError
 from airflow_provider_sparklineage.plugins.history import permissions
 from airflow_provider_sparklineage.plugins.history.catalog import catalog_of, named
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
     from datetime import datetime
 
+    from airflow_provider_sparklineage.history.queries.failed_writes import FailedWrite
     from airflow_provider_sparklineage.history.queries.gaps import Gap
     from airflow_provider_sparklineage.model.datasets import DatasetName
     from airflow_provider_sparklineage.plugins.history.opened import OpenedHistory
@@ -45,8 +47,6 @@ _READ_PARTITIONS = """
 SELECT DISTINCT cell, partition FROM accesses
 WHERE namespace = $namespace AND name = $name AND side = 'read' AND extent = 'partition'
 """
-MISMATCHES = frozenset(status for status in PartitionStatus if status.is_mismatch)
-"""The results of checks by which a partition is mismatched."""
 
 
 def partition_states(
@@ -70,7 +70,9 @@ def partition_states(
     named = dataset._asdict()
     shown = permissions.named_partitions(dataset, history, visibility)
     written = {row["cell"]: row for row in history.rows(_LAST_WRITES, named)}
-    known = permissions.runs_by_id({row["run_id"] for row in written.values()}, history)
+    failed = {one.cell: one for one in failed_parts(history, dataset)}
+    ids = {row["run_id"] for row in written.values()} | {one.run_id for one in failed.values()}
+    known = permissions.runs_by_id(ids, history)
     stale, gaps = ((), ()) if is_quick else (history.stale(dataset), history.gaps(dataset))
     # The sentences name partitions, so that a user has to see all jobs of the dataset.
     unjudged = [] if is_quick or shown.cells is not None else history.unjudged(dataset)
@@ -86,8 +88,14 @@ def partition_states(
         for r in history.rows(_READ_PARTITIONS, named)
         if shown.has(r["cell"])
     }
-    there = _written_states(written, known, causes, "c" if is_quick else "f")
-    rows = [*(row for row in there if shown.has(row.cell)), *_unwritten_states(read, due, written)]
+    there = {row.cell: row for row in _written_states(written, known, causes, is_quick=is_quick)}
+    there |= {
+        cell: _PartitionState(one.partition or "", state_of_failed(one), cell, one.at, one.run_id)
+        for cell, one in failed.items()
+        if cell not in there or there[cell].state != "s"
+    }
+    seen = [row for row in there.values() if shown.has(row.cell)]
+    rows = [*seen, *_unwritten_states(read, due, there)]
     visible = permissions.visible_runs(known, visibility)
     names = catalog_of(history).names(visibility)
     return {
@@ -125,7 +133,8 @@ class _PartitionState(NamedTuple):
     =======  =====================================================================================
     ``s``    stale: made of data that has been written again since
     ``m``    mismatched: its run read or wrote other partitions than expected
-    ``f``    fresh: it exists, and is neither stale nor mismatched
+    ``w``    a run failed that wrote it, and none has written it since
+    ``f``    fresh: it exists, and is none of these
     ``x``    missing: it existed, and has been removed
     ``u``    unknown writer: it was read, and the history knows no run that wrote it
     ``n``    never written, though a run of its task was due
@@ -148,8 +157,10 @@ def _written_states(
     written: dict[str | None, dict[str, Any]],
     known: dict[str, dict[str, Any]],
     stale: Collection[str | None],
-    fresh: str,
+    *,
+    is_quick: bool,
 ) -> Iterator[_PartitionState]:
+    fresh = "c" if is_quick else "f"
     whole = written.get(None)
     for cell, row in written.items():
         if cell is None and len(written) > 1 and not row["is_there"]:
@@ -168,6 +179,11 @@ def _state(is_there: bool, run: dict[str, Any], is_stale: bool) -> str:
     if is_stale:
         return "s"
     return "m" if run.get("check_status") in MISMATCHES else ""
+
+
+def state_of_failed(write: FailedWrite) -> str:
+    """Give the state of a part whose last write failed: ``m`` or ``w``."""
+    return "m" if write.check_status in MISMATCHES else "w"
 
 
 def _unwritten_states(

@@ -1,9 +1,9 @@
 """The health of all datasets: how many of their partitions need a person, and what to run again.
 
 A partition is counted if the user may see the job that wrote it last, or that should have written
-it. The history is asked once for each of its builds: what was removed or mismatched at once, what
-is stale when the first request waits for it, and what was never written in portions, because each
-dataset has to be looked at by itself (:class:`Due`).
+it. The history is asked once for each of its builds: what was removed or mismatched, or failed to
+be written, at once; what is stale when the first request waits for it; and what was never written
+in portions, because each dataset has to be looked at by itself (:class:`Due`).
 """
 
 from __future__ import annotations
@@ -15,14 +15,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_provider_sparklineage.history import bounds
 from airflow_provider_sparklineage.history.queries.answers import of_tables
+from airflow_provider_sparklineage.history.queries.failed_writes import failed_parts
 from airflow_provider_sparklineage.history.queries.sql import REMOVING
+from airflow_provider_sparklineage.lineage.partitions.comparison import MISMATCHES
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.exceptions import LimitError
-from airflow_provider_sparklineage.plugins.history.answers import MISMATCHES
+from airflow_provider_sparklineage.plugins.history.answers import state_of_failed
 from airflow_provider_sparklineage.plugins.history.opened import cache_of, cell_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Container, Iterable
     from datetime import datetime
 
     from airflow_provider_sparklineage.history.queries.answers import Stale
@@ -118,7 +120,8 @@ def health(
     if not is_quick and cache_of(history).known(_STALE) is not None:
         due.advance(history)
     stale = None if is_quick else _stale_of(history, catalog)
-    troubles = _by_dataset(_counts(history, stale), due.counts(), visibility)
+    unwritten = due.counts(_failed_of(history))
+    troubles = _by_dataset(_counts(history, stale), unwritten, visibility)
     names = catalog.names(visibility)
     listed = [
         {
@@ -153,7 +156,8 @@ def known_troubles(
     """
     cache = cache_of(history)
     counts = cache.known((_COUNTS, True)) or cache.known((_COUNTS, False)) or []
-    troubles = _by_dataset(counts, _due_of(history, catalog).counts(), visibility)
+    unwritten = _due_of(history, catalog).counts(cache.known("failed writes") or ())
+    troubles = _by_dataset(counts, unwritten, visibility)
     return {dataset: counts for dataset, (counts, _) in troubles.items()}
 
 
@@ -176,7 +180,7 @@ def _by_dataset(
 
 
 def _counts(history: OpenedHistory, stale: list[_Trouble] | None) -> list[_Count]:
-    """Count the partitions that are missing, mismatched or stale: a stale one is only that."""
+    """Count the partitions that are stale, or in trouble otherwise: a stale one is only that."""
     cache = cache_of(history)
 
     def count() -> list[_Count]:
@@ -194,7 +198,7 @@ def _written_troubles(history: OpenedHistory) -> list[_Trouble]:
         "m": history.rows(_MISMATCHED, {"statuses": sorted(MISMATCHES)}),
         "x": history.rows(_REMOVED),
     }
-    return [
+    troubles = [
         _Trouble(
             DatasetName(row["namespace"], row["name"]),
             row["cell"],
@@ -206,6 +210,25 @@ def _written_troubles(history: OpenedHistory) -> list[_Trouble]:
         for state, rows in queries.items()
         for row in rows
     ]
+    failed = _failed_of(history)
+    others = (one for one in troubles if (one.dataset, one.cell) not in failed)
+    return [*failed.values(), *others]
+
+
+def _failed_of(history: OpenedHistory) -> dict[tuple[DatasetName, str | None], _Trouble]:
+    """Give the parts whose last write failed, by dataset and cell; each is in no other trouble."""
+
+    def list_failed() -> dict[tuple[DatasetName, str | None], _Trouble]:
+        return {
+            (one.dataset, one.cell): _Trouble(
+                one.dataset, one.cell, state_of_failed(one), one.dag_id, one.job, one.at
+            )
+            for one in failed_parts(history)
+        }
+
+    failed: dict[tuple[DatasetName, str | None], _Trouble]
+    failed = cache_of(history).answer("failed writes", list_failed)
+    return failed
 
 
 def _stale_of(history: OpenedHistory, catalog: Catalog) -> list[_Trouble] | None:
@@ -308,8 +331,12 @@ class Due:
         """List the never written partitions that were found until now."""
         return [*self._gaps]
 
-    def counts(self) -> list[_Count]:
-        """Count the never written partitions that were found until now, by dataset and job."""
+    def counts(self, failed: Container[tuple[DatasetName, str | None]]) -> list[_Count]:
+        """Count the never written partitions that were found until now, by dataset and job.
+
+        :param failed: dataset and cell of partitions that do not count, as a run failed to write
+            them
+        """
         return _counted(
             _Trouble(
                 DatasetName(one.dataset.namespace, one.dataset.name),
@@ -320,6 +347,7 @@ class Due:
                 of_tables((one.run and one.run.ended) or one.logical_date),
             )
             for one in self._gaps
+            if (DatasetName(one.dataset.namespace, one.dataset.name), one.cell) not in failed
         )
 
     def looked(self) -> dict[str, int]:

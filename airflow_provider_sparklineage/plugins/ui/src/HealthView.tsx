@@ -21,7 +21,7 @@ interface Props {
 }
 
 // What needs a person; the plan makes the first and the last of them again.
-const TROUBLES = STATES.filter(({ letter }) => "smxn".includes(letter));
+const TROUBLES = STATES.filter(({ letter }) => "smwxn".includes(letter));
 const PAUSE = 500; // milliseconds between two portions of the search
 
 export function HealthView({ api, place, go, version, onJudged }: Props) {

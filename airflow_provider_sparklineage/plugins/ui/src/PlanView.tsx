@@ -48,7 +48,8 @@ export function PlanOfAll({ api, version }: { api: Api; version: unknown }) {
     <>
       <Steps title="To run again, so that nothing is stale and nothing due is unwritten" plan={value} />
       <p className="facts">
-        Not in it: mismatched partitions, which the same run would make again, and missing ones, which were removed. Open the dataset to see why.
+        Not in it: mismatched partitions and failed writes, which the same run would make again, unless they are due; and missing partitions, which
+        were removed. Open the dataset to see why.
       </p>
     </>
   );

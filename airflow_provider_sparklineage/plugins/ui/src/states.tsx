@@ -1,6 +1,6 @@
 // The states of a partition: what each is, how it is drawn (form and colour, not colour alone).
 
-import { box, crossed, diamond, SIZE, triangle } from "./shared/squares";
+import { box, crossed, diamond, SIZE, triangle, triangleDown } from "./shared/squares";
 
 export interface State {
   letter: string;
@@ -13,6 +13,7 @@ export interface State {
 export const STATES: State[] = [
   { letter: "s", name: "stale", sentence: "made of something that has been written again since", form: diamond },
   { letter: "m", name: "mismatched", sentence: "its run read or wrote other partitions than expected", form: triangle },
+  { letter: "w", name: "write failed", sentence: "a run that wrote it failed, and none has written it since", form: triangleDown },
   { letter: "x", name: "missing", sentence: "it was there, and has been removed", form: crossed },
   { letter: "n", name: "never written", sentence: "a run of its task was due, and none wrote it", form: (x) => box(x, 9) },
   { letter: "u", name: "writer unknown", sentence: "it was read, and no run in the history wrote it", form: (x) => box(x, 5) },

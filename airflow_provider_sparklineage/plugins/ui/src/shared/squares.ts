@@ -13,4 +13,6 @@ export const diamond = (x: number): string => `M${x},0.5l5.5,5.5l-5.5,5.5l-5.5,-
 
 export const triangle = (x: number): string => `M${x},0.5l5.5,10.5h-11z`;
 
+export const triangleDown = (x: number): string => `M${x},11.5l5.5,-10.5h-11z`;
+
 export const dash = (x: number): string => `M${x - 4.5},${MIDDLE}h9`;
