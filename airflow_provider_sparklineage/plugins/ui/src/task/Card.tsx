@@ -7,7 +7,7 @@ import { historyOf } from "../shared/address";
 import type { Partition } from "../shared/dates";
 import { Link, Name } from "../shared/Name";
 import { counted, shown } from "../shared/names";
-import { type Nearness, useNear } from "../shared/near";
+import { type Nearness, useNear } from "./near";
 import { type Links, placeOf } from "./Flow";
 import type { Dataset } from "./model";
 import { Badge } from "./Partitions";

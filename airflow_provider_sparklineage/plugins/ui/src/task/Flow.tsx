@@ -2,10 +2,10 @@
 
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 
-import { FIRST, firstOf, Fold } from "../shared/Fold";
+import { FIRST, firstOf, Fold } from "./Fold";
 import { Name } from "../shared/Name";
 import { counted } from "../shared/names";
-import { useNearness } from "../shared/near";
+import { useNearness } from "./near";
 import { Card } from "./Card";
 import type { ChosenColumn } from "./Explanation";
 import type { Dataset, Model, Side } from "./model";

@@ -3,7 +3,7 @@
 
 import { type Ref, useImperativeHandle, useLayoutEffect, useMemo, useRef } from "react";
 
-import { firstOf, Fold } from "../shared/Fold";
+import { firstOf, Fold } from "./Fold";
 import { type Group, GroupedList, type ListHandle } from "../shared/List";
 import { Name } from "../shared/Name";
 import { counted, shown } from "../shared/names";

@@ -2,8 +2,8 @@
 
 import { Fragment, type ReactNode } from "react";
 
-import { FIRST } from "../shared/Fold";
-import { FoldedTable } from "../shared/FoldedTable";
+import { FIRST } from "./Fold";
+import { FoldedTable } from "./FoldedTable";
 import { Name } from "../shared/Name";
 import { shown } from "../shared/names";
 import { type Check, type Expectation, type Model, type Origin, valueOf } from "./model";

@@ -1,6 +1,6 @@
 // Of many things the first ones, until somebody asks for all.
 
-import { counted } from "./names";
+import { counted } from "../shared/names";
 
 export const FIRST = 10;
 
