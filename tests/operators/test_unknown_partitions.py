@@ -213,6 +213,7 @@ READERS = {
             *(
                 "datasets",
                 "drift",
+                "failed_writes",
                 "gaps",
                 "impact",
                 "plan",

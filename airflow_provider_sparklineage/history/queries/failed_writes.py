@@ -22,7 +22,7 @@ class FailedWrite(NamedTuple):
     :param extent: the part, as in table ``accesses``
     :param partition: name of the partition; None if the extent is not ``partition``
     :param cell: canonical text of the partition
-    :param at: when the run ended, in UTC without a zone
+    :param at: when the run ended, in UTC without a zone; None if that is not known
     :param check_status: the result of the run's check of its partitions; None if there was none
     :param is_ended: whether the run is known to have ended
     """
@@ -34,19 +34,25 @@ class FailedWrite(NamedTuple):
     run_id: str
     dag_id: str | None
     job: str | None
-    at: datetime
+    at: datetime | None
     check_status: str | None
     is_ended: bool
 
 
 # Few writes fail. So these are found first, and are joined with the many changes by equality.
-_FAILED_WRITES = f"""
-WITH {{tables}}unended AS (
+def _of(tables: str = "", of_named: str = "") -> str:
+    """Give SQL for the rows of :func:`failed_writes`.
+
+    :param tables: tables that the other text needs, each with a comma
+    :param of_named: a join that leaves the accesses ``a`` of some datasets alone
+    """
+    return f"""
+WITH {tables}unended AS (
     SELECT run_id FROM runs WHERE state <> 'COMPLETE'
 ), failed AS (
     SELECT a.namespace, a.name, a.extent, a.cell, max(a.partition) AS partition,
         max_by(a.run_id, (a.accessed_at, a.run_id)) AS run_id, max(a.accessed_at) AS at
-    FROM accesses AS a {{of_named}}
+    FROM accesses AS a {of_named}
     WHERE a.side = 'write' AND a.extent <> 'none' AND NOT COALESCE(a.is_expected, FALSE)
         AND (COALESCE(a.is_failed, FALSE) OR a.run_id IN (SELECT run_id FROM unended))
     GROUP BY a.namespace, a.name, a.extent, a.cell
@@ -64,10 +70,12 @@ FROM failed AS f JOIN runs AS r ON r.run_id = f.run_id
 ANTI JOIN repeated AS d ON d.namespace = f.namespace AND d.name = f.name AND d.extent = f.extent
     AND d.cell IS NOT DISTINCT FROM f.cell
 """
-_OF_ALL = _FAILED_WRITES.format(tables="", of_named="")
-_OF_NAMED = _FAILED_WRITES.format(
-    tables=f"named AS ({sql.table_of(*sql.DATASET)}), ",
-    of_named="SEMI JOIN named AS n ON n.namespace = a.namespace AND n.name = a.name",
+
+
+_OF_ALL = _of()
+_OF_NAMED = _of(
+    f"named AS ({sql.table_of(*sql.DATASET)}), ",
+    "SEMI JOIN named AS n ON n.namespace = a.namespace AND n.name = a.name",
 )
 
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_provider_sparklineage.history.facts.cells import cell_of_text
 from airflow_provider_sparklineage.history.queries.column_graph import Column, ColumnGraph
-from airflow_provider_sparklineage.history.queries.failed_writes import failed_parts
 from airflow_provider_sparklineage.lineage.partitions.comparison import MISMATCHES
 from airflow_provider_sparklineage.model.exceptions import LimitError
 from airflow_provider_sparklineage.plugins.history import permissions
@@ -70,7 +69,7 @@ def partition_states(
     named = dataset._asdict()
     shown = permissions.named_partitions(dataset, history, visibility)
     written = {row["cell"]: row for row in history.rows(_LAST_WRITES, named)}
-    failed = {one.cell: one for one in failed_parts(history, dataset)}
+    failed = {one.cell: one for one in history.failed_parts(dataset)}
     ids = {row["run_id"] for row in written.values()} | {one.run_id for one in failed.values()}
     known = permissions.runs_by_id(ids, history)
     stale, gaps = ((), ()) if is_quick else (history.stale(dataset), history.gaps(dataset))

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_provider_sparklineage.history import bounds
 from airflow_provider_sparklineage.history.queries.answers import of_tables
-from airflow_provider_sparklineage.history.queries.failed_writes import failed_parts
 from airflow_provider_sparklineage.history.queries.sql import REMOVING
 from airflow_provider_sparklineage.lineage.partitions.comparison import MISMATCHES
 from airflow_provider_sparklineage.model.datasets import DatasetName
@@ -223,7 +222,7 @@ def _failed_of(history: OpenedHistory) -> dict[tuple[DatasetName, str | None], _
             (one.dataset, one.cell): _Trouble(
                 one.dataset, one.cell, state_of_failed(one), one.dag_id, one.job, one.at
             )
-            for one in failed_parts(history)
+            for one in history.failed_parts()
         }
 
     failed: dict[tuple[DatasetName, str | None], _Trouble]

@@ -23,6 +23,7 @@ from airflow_provider_sparklineage.history.facts import cells
 from airflow_provider_sparklineage.history.queries.answers import Stale
 from airflow_provider_sparklineage.history.queries.datasets import names_in
 from airflow_provider_sparklineage.history.queries.drift import drift
+from airflow_provider_sparklineage.history.queries.failed_writes import FailedWrite, failed_parts
 from airflow_provider_sparklineage.history.queries.gaps import Gap, completeness, gaps_of
 from airflow_provider_sparklineage.history.queries.impact import impact
 from airflow_provider_sparklineage.history.queries.plan import with_gaps
@@ -235,6 +236,11 @@ class OpenedHistory:
             :class:`~airflow_provider_sparklineage.history.queries.answers.Stale`
         """
         return _plain_list(self._stale(dataset))
+
+    @_bounded
+    def failed_parts(self, dataset: DatasetName | None = None) -> list[FailedWrite]:
+        """List the parts whose last write failed, of a dataset or of all."""
+        return failed_parts(self._history, dataset)
 
     @_bounded
     def stale_of_all(self) -> list[Stale] | None:

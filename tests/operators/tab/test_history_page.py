@@ -60,6 +60,9 @@ class History:
     def stale(self, *_):
         return []
 
+    def failed_parts(self, *_):
+        return []
+
     def gaps(self, *_):
         return []
 

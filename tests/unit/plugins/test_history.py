@@ -112,6 +112,9 @@ class History:
     def stale(self, *_):
         return self._stale
 
+    def failed_parts(self, *_):
+        return []
+
     def gaps(self, *_):
         return self._gaps
 
