@@ -27,7 +27,10 @@ from tests.history.messy.worlds import world as messy
 from tests.history.simulation import world
 from tests.unit.history.worlds import add_facts, at, event, kill_at, lines, read, write
 
-SEEDS = range(settings.default.max_examples if settings.default else 1)
+SEEDS = [
+    pytest.param(seed, marks=[pytest.mark.long] if seed > 3 else [])
+    for seed in range(settings.default.max_examples if settings.default else 1)
+]
 CHANGING = ("write", "put", "remove")
 
 
