@@ -181,8 +181,8 @@ UNSENT = "=unsent"  # differs from each DAG's folder, where "=" is encoded
 """Folder of the marks, one for each event that was not sent."""
 _ANSWERED = "=answered"
 """Folder of the times of answers, one for each task and map index."""
-NO_EVENTS = (UNSENT, _ANSWERED)
-"""Folders of the archive that have no events."""
+NO_EVENTS = (UNSENT, _ANSWERED, _SWEPT)
+"""How the names of files and folders of the archive begin that have no events."""
 
 _SUFFIX = ".json"
 _PARTS = 5

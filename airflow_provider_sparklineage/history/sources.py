@@ -355,11 +355,11 @@ class LocalFiles:
                 folders.clear()
                 yield from self._bundle(folder, below, reading)
                 continue
-            folders[:] = sorted(one for one in folders if one not in NO_EVENTS)
+            folders[:] = sorted(one for one in folders if not one.startswith(NO_EVENTS))
             for name in sorted(files):
                 if has_events(name):
                     yield from _new_in_file(folder / name, f"{below}/{_readable(name)}", reading)
-                elif not name.endswith(_PARTIAL):
+                elif not name.endswith(_PARTIAL) and not name.startswith(NO_EVENTS):
                     reading.skipped[Skip.OTHER_FILE] += 1
 
     def _bundle(self, folder: Path, source: str, reading: Reading) -> Iterator[Document]:
@@ -479,7 +479,7 @@ class RemoteFiles:
         if not files:
             problem = f"There are no files at {self._url}."
             raise UnusableInputError(problem, "Give the URL of an archive, a folder or a file.")
-        ours = [file for file in files if file[0].partition("/")[0] not in NO_EVENTS]
+        ours = [file for file in files if not file[0].startswith(NO_EVENTS)]
         manifest = f"/{MANIFEST}"
         bundles = {name.removesuffix(manifest) for name, _ in ours if name.endswith(manifest)}
         single = [file for file in ours if file[0].rpartition("/")[0] not in bundles]

@@ -398,7 +398,9 @@ def test_where_nothing_needs_a_person_the_page_says_so(show):
     fine = {**HEALTH, "totals": {}, "datasets": [], "fine": 1}
     page = show(Answers(health=fine, **{"quick health": fine}))
     expect(page.get_by_role("heading", name="Nothing needs you")).to_be_visible()
-    expect(page.get_by_role("article").get_by_role("status")).to_have_text("1 dataset is fine.")
+    expect(page.get_by_role("article").get_by_role("status")).to_have_text(
+        "1 dataset is fine. Choose one, or find a column, to see what it was made of."
+    )
     expect(page.get_by_role("button", name="What to run again")).to_have_count(0)
 
 

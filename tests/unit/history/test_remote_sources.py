@@ -37,6 +37,7 @@ def test_all_files_below_a_url_are_read_by_their_addresses(store):
     put(store, "a/events.ndjson", LINES)
     put(store, "shop/r1/report/-1/1.json", line_of(3))
     put(store, "=unsent/shop/r1/report/-1/1", b"")
+    put(store, "=swept-1000", b"")
     put(store, "notes.txt", b"no events")
     found, reading = read()
     assert found == [

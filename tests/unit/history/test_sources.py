@@ -147,6 +147,7 @@ def test_a_folder_is_read_with_all_below_it_and_other_files_are_counted(tmp_path
         (tmp_path / name).parent.mkdir(parents=True)
         (tmp_path / name).write_bytes(line_of(minute))
     (tmp_path / "notes.txt").write_text("no events")
+    (tmp_path / "=swept-1000").touch()  # the archive's own mark
     minutes, reading = read(tmp_path)
     assert (sorted(minutes), reading.skipped) == ([1, 2], {"other_file": 1})
 

@@ -96,6 +96,7 @@ function sentencesOf(value: Health, full: Health | null, isSearching: boolean, p
   const { looked, fine } = value;
   const sentences = [];
   if (fine) sentences.push(`${counted(fine, "dataset")} ${fine === 1 ? "is" : "are"} fine.`);
+  if (fine && !value.datasets.length) sentences.push("Choose one, or find a column, to see what it was made of.");
   if (problem) sentences.push(problem);
   else if (!full) sentences.push("Looking for what is stale …");
   else if (isSearching && looked.done < looked.of) {
