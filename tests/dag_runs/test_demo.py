@@ -17,7 +17,7 @@ import pytest
 from airflow_provider_sparklineage.plugins.history.catalog import catalog_of
 from airflow_provider_sparklineage.plugins.history.health import health
 from airflow_provider_sparklineage.plugins.history.opened import OpenedHistory
-from airflow_provider_sparklineage.plugins.history.permissions import Visibility
+from tests.history.test_page import ALL
 
 pytestmark = [
     pytest.mark.airflow,
@@ -67,8 +67,7 @@ def run(folder):
 def troubles_in(store):
     """Give what the first view of the page says, by the end of the dataset's name."""
     history = OpenedHistory(str(store))
-    everything = Visibility(lambda _: True, lambda _: True, frozenset, lambda: True)
-    found = health(catalog_of(history), history, everything)
+    found = health(catalog_of(history), history, ALL)
     history.close()
     return {one["short"]: one["counts"] for one in found["datasets"]}
 

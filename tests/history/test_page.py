@@ -357,10 +357,17 @@ def of_day(found, task, day):
     return event
 
 
-def again(event, **changes):
-    """Give the event of a later run of the same task instance."""
-    copy = json.loads(json.dumps(event)) | {"eventTime": "2040-01-01T00:00:00Z"} | changes
-    copy["run"]["runId"] = "00000000-0000-7000-8000-000000000001"
+def again(event, year=2040, **changes):
+    """Give the event of a later run of the same task instance, the only one in that year."""
+    copy = json.loads(json.dumps(event)) | {"eventTime": f"{year}-01-01T00:00:00Z"} | changes
+    copy["run"]["runId"] = f"00000000-0000-7000-8000-00000000{year}"
+    return copy
+
+
+def removing(event):
+    """Give the event of a later run that removes what a run wrote."""
+    copy = again(event, inputs=[])
+    copy["outputs"][0]["facets"]["lifecycleStateChange"]["lifecycleStateChange"] = "TRUNCATE"
     return copy
 
 
@@ -390,17 +397,11 @@ def test_a_failed_write_needs_a_person_until_another_run_has_written_the_same(ad
 
 def test_a_failed_write_counts_over_what_is_there_and_over_what_was_removed(add):
     found = lines_of("month")
-    written = of_day(found, "daily_delays", "2013-01-10")
-    removing = again(of_day(found, "daily_delays", "2013-01-30"), inputs=[])
-    removing["run"]["runId"] = "00000000-0000-7000-8000-000000000002"
-    removing["outputs"][0]["facets"]["lifecycleStateChange"]["lifecycleStateChange"] = "TRUNCATE"
-    after = add([*found, removing, again(written, eventType="FAIL")])
+    there, last = (of_day(found, "daily_delays", f"2013-01-{day}") for day in (10, 30))
+    after = add([*found, removing(last), again(there, 2041, eventType="FAIL")])
     assert states_of(DELAYS, after)["2013-01-10"] == "w"
     assert states_of(DELAYS, after)["2013-01-30"] == "x"
-    later = again(of_day(found, "daily_delays", "2013-01-30"), eventTime="2041-01-01T00:00:00Z")
-    later |= {"eventType": "FAIL"}
-    later["run"]["runId"] = "00000000-0000-7000-8000-000000000003"
-    history = add([later])
+    history = add([again(last, 2042, eventType="FAIL")])
     assert states_of(DELAYS, history)["2013-01-30"] == "w"
     [one] = [d for d in whole_health(history, ALL)["datasets"] if d["name"] == DELAYS.name]
     assert one["counts"] == {"w": 2}
@@ -423,6 +424,5 @@ def test_what_was_read_and_nobody_wrote_has_no_known_writer(add):
 
 def test_what_was_removed_is_missing(add):
     found = lines_of("month")
-    removing = again(of_day(found, "daily_delays", "2013-01-30"), inputs=[])
-    removing["outputs"][0]["facets"]["lifecycleStateChange"]["lifecycleStateChange"] = "TRUNCATE"
-    assert states_of(DELAYS, add([*found, removing]))["2013-01-30"] == "x"
+    event = removing(of_day(found, "daily_delays", "2013-01-30"))
+    assert states_of(DELAYS, add([*found, event]))["2013-01-30"] == "x"

@@ -69,7 +69,7 @@ def partition_states(
     named = dataset._asdict()
     shown = permissions.named_partitions(dataset, history, visibility)
     written = {row["cell"]: row for row in history.rows(_LAST_WRITES, named)}
-    failed = {one.cell: one for one in history.failed_parts(dataset)}
+    failed = {one.cell: one for one in history.failed_parts() if one.dataset == dataset}
     ids = {row["run_id"] for row in written.values()} | {one.run_id for one in failed.values()}
     known = permissions.runs_by_id(ids, history)
     stale, gaps = ((), ()) if is_quick else (history.stale(dataset), history.gaps(dataset))

@@ -155,7 +155,8 @@ def known_troubles(
     """
     cache = cache_of(history)
     counts = cache.known((_COUNTS, True)) or cache.known((_COUNTS, False)) or []
-    unwritten = _due_of(history, catalog).counts(cache.known("failed writes") or ())
+    # Failed writes are known if troubles are, among which they are counted.
+    unwritten = _due_of(history, catalog).counts(_failed_of(history) if counts else ())
     troubles = _by_dataset(counts, unwritten, visibility)
     return {dataset: counts for dataset, (counts, _) in troubles.items()}
 
@@ -215,19 +216,16 @@ def _written_troubles(history: OpenedHistory) -> list[_Trouble]:
 
 
 def _failed_of(history: OpenedHistory) -> dict[tuple[DatasetName, str | None], _Trouble]:
-    """Give the parts whose last write failed, by dataset and cell; each is in no other trouble."""
+    """Give the parts whose last write failed, by dataset and cell.
 
-    def list_failed() -> dict[tuple[DatasetName, str | None], _Trouble]:
-        return {
-            (one.dataset, one.cell): _Trouble(
-                one.dataset, one.cell, state_of_failed(one), one.dag_id, one.job, one.at
-            )
-            for one in history.failed_parts()
-        }
-
-    failed: dict[tuple[DatasetName, str | None], _Trouble]
-    failed = cache_of(history).answer("failed writes", list_failed)
-    return failed
+    Unless such a part is stale, it is in no other trouble.
+    """
+    return {
+        (one.dataset, one.cell): _Trouble(
+            one.dataset, one.cell, state_of_failed(one), one.dag_id, one.job, one.at
+        )
+        for one in history.failed_parts()
+    }
 
 
 def _stale_of(history: OpenedHistory, catalog: Catalog) -> list[_Trouble] | None:
@@ -336,7 +334,7 @@ class Due:
         :param failed: dataset and cell of partitions that do not count, as a run failed to write
             them
         """
-        return _counted(
+        troubles = (
             _Trouble(
                 DatasetName(one.dataset.namespace, one.dataset.name),
                 one.cell,
@@ -346,8 +344,8 @@ class Due:
                 of_tables((one.run and one.run.ended) or one.logical_date),
             )
             for one in self._gaps
-            if (DatasetName(one.dataset.namespace, one.dataset.name), one.cell) not in failed
         )
+        return _counted(one for one in troubles if (one.dataset, one.cell) not in failed)
 
     def looked(self) -> dict[str, int]:
         """Give how many datasets were looked at (``done``), of how many, and how many are not."""

@@ -238,9 +238,12 @@ class OpenedHistory:
         return _plain_list(self._stale(dataset))
 
     @_bounded
-    def failed_parts(self, dataset: DatasetName | None = None) -> list[FailedWrite]:
-        """List the parts whose last write failed, of a dataset or of all."""
-        return failed_parts(self._history, dataset)
+    def failed_parts(self) -> list[FailedWrite]:
+        """List the parts whose last write failed, of all datasets: they are few."""
+        found: list[FailedWrite] = self._cache.answer(
+            "failed writes", lambda: failed_parts(self._history)
+        )
+        return found
 
     @_bounded
     def stale_of_all(self) -> list[Stale] | None:
