@@ -6,19 +6,14 @@ import os
 from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.cli import commands
-from airflow_provider_sparklineage.spark.submit import (
-    distribution,
-    listener_selection,
-    submitted_files,
-)
+from airflow_provider_sparklineage.spark.submit import distribution, listener_selection
 
 if TYPE_CHECKING:
     import argparse
-    from pathlib import Path
 
 
 def fetch_listener(args: argparse.Namespace) -> int:
-    """Fetch the listener, put the observer next to it, and print the jar's path; return 0."""
+    """Fetch the listener, and print the jar's path; return 0."""
     try:
         declared = distribution.declared(args.spark_version) if args.spark_version else None
     except ValueError as error:
@@ -37,21 +32,5 @@ def fetch_listener(args: argparse.Namespace) -> int:
         repositories=args.repositories,
         progress=commands.note,
     )
-    _add_observer(jar.parent)
     print(jar)  # not escaped: a script uses the line as a path
     return 0
-
-
-def _add_observer(cache: Path) -> None:
-    """Put the observer's zip next to the jar, because an image for drivers needs both files.
-
-    :param cache: the folder of the jar
-    """
-    observer = cache / submitted_files.OBSERVER_ZIP
-    try:
-        observer.write_bytes(submitted_files.observer_zip())
-        observer.chmod(0o644)
-    except OSError as error:
-        commands.note(
-            f"{observer}, which images for drivers need, cannot be written: {error.strerror}."
-        )

@@ -284,6 +284,8 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
     """Template fields of the operator that can name data."""
     lineage_injected_fields: tuple[str, ...] = ()
     """Attributes of the operator that injection changes; after the job they are restored."""
+    lineage_adapter: str = ""
+    """The module of :mod:`.adapters` that reads and writes the operator's submission."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -520,7 +522,7 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
             raise
         passed = {name: getattr(self, name) for name in own}
         # Copies, because the job's own code may add entries to the arguments that it gets.
-        injected = {name: copy(value) for name, value in passed.items()}
+        injected = {name: _copied(value) for name, value in passed.items()}
 
         def put_back() -> None:
             for name, value in own.items():
@@ -552,7 +554,15 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
 
         :return: the capture, changed by this
         """
-        raise NotImplementedError
+        from airflow_provider_sparklineage.operators.adapters import adapter
+        from airflow_provider_sparklineage.operators.attempt.submit import submittable
+
+        of_service = adapter(self.lineage_adapter)
+        submission, target = of_service.read(self, context)
+        capture, after = submittable(capture, submission, target, context)
+        if after is not submission:
+            of_service.write(self, after)
+        return capture
 
     def _lineage_running(self, context: Context) -> AbstractContextManager[None]:  # noqa: ARG002  (for those that need it)
         """Give a context manager in which the job runs.
@@ -576,6 +586,37 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
         return {}
 
 
+class ResumableLineageMixin(LineageMixin):
+    """
+    Gives lineage to an operator that resumes the job which an earlier try submitted.
+
+    That is an operator with Airflow's ``ResumableJobMixin``.
+    """
+
+    __slots__ = ()
+
+    def submit_job(self, context: Context) -> Any:
+        """Submit the job, and note that this try submits it: there is no earlier job to resume."""
+        self.lineage_try.note(is_submitted=True)
+        return super().submit_job(context)  # type: ignore[misc]
+
+    def execute_resumable(self, context: Context) -> Any:
+        """Submit the job, or wait for the end of the job that an earlier try submitted."""
+        self.lineage_try.note(is_resumable=True)
+        return super().execute_resumable(context)  # type: ignore[misc]
+
+    def get_job_status(self, external_id: Any, context: Context) -> str:
+        """Give the state of the job that an earlier try submitted, and note the job's id.
+
+        Airflow resumes the job if it still runs.
+
+        :param external_id: the id by which Airflow knows the job
+        """
+        self.lineage_try.note(resumed_id=str(external_id))
+        status: str = super().get_job_status(external_id, context)  # type: ignore[misc]
+        return status
+
+
 @contextmanager
 def _harmless(what: str) -> Iterator[None]:
     """Log an exception of the block, and go on: a defect in lineage must not stop the task.
@@ -590,11 +631,19 @@ def _harmless(what: str) -> Iterator[None]:
         log.debug("%s failed.", what, exc_info=True)
 
 
+def _copied(value: Any) -> Any:
+    """Copy an argument, and the mappings and lists in it."""
+    if isinstance(value, dict):
+        return {key: _copied(each) for key, each in value.items()}
+    return [_copied(each) for each in value] if isinstance(value, list) else copy(value)
+
+
 def _put_back(operator: Any, name: str, own: Any, passed: Any, injected: Any) -> None:
     """Remove the injected part from an argument, but keep changes that the job's code has made.
 
     :param name: the name of the argument, which is an attribute of the operator
-    :param own: the argument before injection: a mapping, or a text of entries with commas between
+    :param own: the argument before injection: a mapping, a list, or a text of entries with commas
+        between
     :param passed: the argument with the injected part, as it was passed to the job
     :param injected: a copy of ``passed`` from before the job
     """
@@ -614,6 +663,10 @@ def _put_back(operator: Any, name: str, own: Any, passed: Any, injected: Any) ->
 def _without_injected(own: Any, injected: Any, now: Any) -> Any:
     if isinstance(now, Mapping) and isinstance(injected, Mapping):
         return _mapping_without(own or {}, injected, now)
+    if isinstance(now, list) and isinstance(injected, list):
+        before = own or []
+        left = [entry for entry in now if entry in before or entry not in injected]
+        return own if left == before else left
     if isinstance(now, str) and isinstance(injected, str) and isinstance(own, str | None):
         before = {entry.strip(): entry for entry in own.split(",")} if own else {}
         ours = {e for e in injected.split(",") if e.strip() not in before}

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.apache.spark.operators.spark_pyspark import PySparkOperator
-from airflow.providers.common.compat.sdk import BaseHook
 
 from airflow_provider_sparklineage.operators.lineage_mixin import LineageMixin
 
@@ -15,8 +13,6 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from airflow.providers.common.compat.sdk import Context
-
-    from airflow_provider_sparklineage.operators.attempt.submit import Capture
 
 
 class PySparkLineageMixin(LineageMixin):
@@ -32,6 +28,7 @@ class PySparkLineageMixin(LineageMixin):
 
     __slots__ = ()
 
+    lineage_adapter = "pyspark"
     lineage_traced_fields = ("op_args", "op_kwargs", "templates_dict", "config_kwargs")
 
     @property
@@ -39,27 +36,6 @@ class PySparkLineageMixin(LineageMixin):
         """The operator's session properties; they override the properties of its connection."""
         operator: Any = self
         return operator.config_kwargs or {}
-
-    def _inject_lineage(self, capture: Capture, context: Context) -> Capture:  # noqa: ARG002  (of a submission)
-        """Note the session's properties, and that the listener goes into this process.
-
-        The listener itself is added as soon as there is a JVM.
-        """
-        from msgspec.structs import replace
-
-        from airflow_provider_sparklineage.operators.attempt.submit import refused
-        from airflow_provider_sparklineage.spark.submit.deploy_mode import refuse_connect
-        from airflow_provider_sparklineage.spark.submit.submission import Submission
-
-        if capture.bundle.path is None:  # a degradation has the reason
-            return capture
-        try:
-            master, properties = self._lineage_session()
-            capture = replace(capture, spark_properties=properties)
-            refuse_connect(Submission(conf=properties), master, os.environ)
-        except Exception as error:
-            return refused(capture, error)
-        return replace(capture, is_in_process=True)
 
     def _lineage_running(self, context: Context) -> AbstractContextManager[None]:
         """Listen to Spark while the function runs: this process becomes the driver."""
@@ -69,22 +45,6 @@ class PySparkLineageMixin(LineageMixin):
         from airflow_provider_sparklineage.operators.attempt.task_driver import TaskDriver
 
         return TaskDriver(current, context).running()
-
-    def _lineage_session(self) -> tuple[str, dict[str, str]]:
-        """Give the master and the properties that Airflow's operator is going to set.
-
-        The master is ``sc://`` for a connection of Spark Connect, and ``""`` if no master is known.
-        """
-        operator: Any = self
-        master, properties = "", {}
-        if operator.conn_id:
-            connection = BaseHook.get_connection(operator.conn_id)
-            is_connect = connection.conn_type == "spark_connect"
-            master = "sc://" if is_connect else str(connection.host or "")
-            properties = dict(connection.extra_dejson)
-        properties |= self.lineage_properties
-        texts = {str(key): str(value) for key, value in properties.items()}
-        return texts.get("spark.master", master), texts
 
 
 class SparkLineagePySparkOperator(PySparkLineageMixin, PySparkOperator):

@@ -1,4 +1,4 @@
-"""SparkSubmitOperator with lineage, also if it resumes the job that an earlier try submitted."""
+"""SparkSubmitOperator with lineage."""
 
 from __future__ import annotations
 
@@ -6,18 +6,11 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
-from airflow.providers.common.compat.openlineage.utils.spark import (
-    inject_transport_information_into_spark_properties,
-)
 
-from airflow_provider_sparklineage.operators.lineage_mixin import LineageMixin
+from airflow_provider_sparklineage.operators.lineage_mixin import ResumableLineageMixin
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from airflow.providers.common.compat.sdk import Context
-
-    from airflow_provider_sparklineage.operators.attempt.submit import Capture
 
 # Attributes of Airflow's hook with the ids that it has read in spark-submit's output. YARN's is
 # there before the application is submitted: the paths of uploaded files have it.
@@ -26,7 +19,7 @@ _IDS_OF_DRIVERS = ("_driver_id", "_kubernetes_application_id", "_kubernetes_driv
 _SUBMITTED = re.compile(r"Submitted application|Application report for|finished with")
 
 
-class SparkLineageMixin(LineageMixin):
+class SparkLineageMixin(ResumableLineageMixin):
     """
     Give a SparkSubmitOperator, or a subclass of it, the lineage of the job that it runs.
 
@@ -39,6 +32,7 @@ class SparkLineageMixin(LineageMixin):
 
     __slots__ = ()
 
+    lineage_adapter = "spark_submit"
     lineage_traced_fields = ("application_args", "conf", "env_vars")
     lineage_injected_fields = (
         *("conf", "jars", "py_files", "env_vars", "properties_file"),
@@ -50,27 +44,6 @@ class SparkLineageMixin(LineageMixin):
         """The properties that the operator passes to spark-submit by ``--conf``."""
         operator: Any = self
         return operator.conf or {}
-
-    def submit_job(self, context: Context) -> Any:
-        """Submit the job, and note that this try submits it: there is no earlier job to resume."""
-        self.lineage_try.note(is_submitted=True)
-        return super().submit_job(context)  # type: ignore[misc]
-
-    def execute_resumable(self, context: Context) -> Any:
-        """Submit the job, or wait for the end of the job that an earlier try submitted."""
-        self.lineage_try.note(is_resumable=True)
-        return super().execute_resumable(context)  # type: ignore[misc]
-
-    def get_job_status(self, external_id: Any, context: Context) -> str:
-        """Give the state of the job that an earlier try submitted, and note the job's id.
-
-        Airflow resumes the job if it still runs.
-
-        :param external_id: the id by which Airflow knows the job
-        """
-        self.lineage_try.note(resumed_id=str(external_id))
-        status: str = super().get_job_status(external_id, context)  # type: ignore[misc]
-        return status
 
     def _arguments_before_lineage(self) -> dict[str, Any]:
         """Give the arguments that injection changes, by name; ``conf`` is ``{}`` and never None.
@@ -116,47 +89,6 @@ class SparkLineageMixin(LineageMixin):
         text = f"{failed} after it had submitted {application}, of whose end nothing is known."
         return {} if capture.is_awaited else {"unsubmitted": text}
 
-    def _inject_lineage(self, capture: Capture, context: Context) -> Capture:
-        """Put the listener into this operator's own submission."""
-        from airflow_provider_sparklineage.operators.attempt.submit import submittable
-        from airflow_provider_sparklineage.spark.submit.deploy_mode import SubmitTarget
-        from airflow_provider_sparklineage.spark.submit.submission import Submission
-
-        operator: Any = self
-        # Private, but only these members of Airflow's know the master, the deploy mode, and whether
-        # Airflow asks the cluster for the end of the application.
-        hook = operator._get_hook()  # noqa: SLF001
-        connection = hook._connection  # noqa: SLF001
-        target = SubmitTarget(
-            connection["spark_binary"],
-            connection["master"],
-            connection["deploy_mode"],
-            operator.properties_file,
-            airflow_transport_properties(operator, context),
-            is_polled=hook._should_track_driver_status  # noqa: SLF001
-            or hook._should_track_driver_via_k8s_api()  # noqa: SLF001
-            or hook._should_track_yarn_application_via_rm_api(),  # noqa: SLF001
-        )
-        submission = Submission(
-            conf=dict(operator.conf or {}),
-            jars=operator.jars,
-            packages=operator.packages,
-            driver_class_path=operator.driver_class_path,
-            py_files=operator.py_files,
-            application=operator.application or "",
-            env_vars=dict(operator.env_vars or {}),
-        )
-        capture, after, properties_file = submittable(capture, submission, target, context)
-        if after is submission:
-            return capture
-        operator._hook = None  # noqa: SLF001  (an earlier execution's has that one's arguments)
-        operator.conf = dict(after.conf)
-        operator.jars = after.jars
-        operator.py_files = after.py_files
-        operator.env_vars = dict(after.env_vars) or operator.env_vars
-        operator.properties_file = properties_file or operator.properties_file
-        return capture
-
 
 class SparkLineageSubmitOperator(SparkLineageMixin, SparkSubmitOperator):
     """
@@ -197,45 +129,3 @@ class SparkLineageSubmitOperator(SparkLineageMixin, SparkSubmitOperator):
     :param relay_spark_events: Send Spark's own events as well, through Airflow's transport;
         ``[sparklineage] relay_spark_events`` if None.
     """
-
-
-# If `openlineage_inject_transport_info` asks for it, Spark gets Airflow's own transport. The stock
-# operator would pass the transport by `--conf`, where every user of the machine can read its key.
-# So the functions below take the transport from the provider and correct it; it is then passed on
-# like a transport of the user's.
-
-
-_TRANSPORT_FLAG = "_openlineage_inject_transport_info"
-
-
-def airflow_transport_properties(operator: Any, context: Context) -> dict[str, str]:
-    """Give the Spark properties of Airflow's transport, and keep the operator from injecting them.
-
-    :param operator: a SparkSubmitOperator; its flag ``openlineage_inject_transport_info`` is
-        switched off until its execution has ended
-    :return: the properties; ``{}`` if the flag was off already
-    """
-    if not getattr(operator, _TRANSPORT_FLAG, False):
-        return {}
-    setattr(operator, _TRANSPORT_FLAG, False)
-    provided: Mapping[str, Any] = inject_transport_information_into_spark_properties({}, context)
-    return corrected_transport(provided)
-
-
-def corrected_transport(properties: Mapping[str, Any]) -> dict[str, str]:
-    """Correct those properties which Airflow's provider makes and the listener would misread.
-
-    The listener puts ``Bearer`` before a key itself, so that prefix is removed. The provider
-    truncates a timeout below a second to 0, which the listener takes as no time at all, so a
-    timeout of 0 is left out.
-
-    :return: all properties as texts, except those without a value
-    """
-    corrected = {}
-    for key, value in properties.items():
-        if value is None or (key.endswith(".timeoutInMillis") and str(value) == "0"):
-            continue
-        corrected[key] = str(value)
-        if key.endswith(".auth.apiKey"):
-            corrected[key] = corrected[key].removeprefix("Bearer ")
-    return corrected

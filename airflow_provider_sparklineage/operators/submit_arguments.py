@@ -22,7 +22,7 @@ from airflow_provider_sparklineage.operators.attempt.task_try import Try
 from airflow_provider_sparklineage.operators.lineage_mixin import ARGUMENTS, LineageMixin
 from airflow_provider_sparklineage.settings.connection import DEFAULT_CONN_ID
 from airflow_provider_sparklineage.spark.submit import distribution
-from airflow_provider_sparklineage.spark.submit.deploy_mode import SubmitTarget
+from airflow_provider_sparklineage.spark.submit.deploy_mode import Target
 from airflow_provider_sparklineage.spark.submit.submission import (
     Submission,
     named_scripts,
@@ -50,7 +50,6 @@ class MacroCall(Frozen, frozen=True):
     :param submission: arguments of spark-submit that the user gives to the macro
     :param master: ``--master`` of the spark-submit, if the command does not show it; else empty
     :param deploy_mode: ``--deploy-mode``, if the command does not show it; else empty
-    :param properties_file: the user's ``--properties-file``; spark-submit reads only one such file
     :param elsewhere: whether the command runs on another machine, or in a container
     """
 
@@ -58,7 +57,6 @@ class MacroCall(Frozen, frozen=True):
     submission: Submission = field(default_factory=Submission)
     master: str = ""
     deploy_mode: str = ""
-    properties_file: str | None = None
     elsewhere: bool = False
     lineage_conn_id: str | None = None
 
@@ -98,7 +96,7 @@ class _Commands:
         return answer
 
     def _answered(self, call: MacroCall) -> CommandArguments:
-        answer = CommandArguments(shell_arguments(call.submission, call.properties_file))
+        answer = CommandArguments(shell_arguments(call.submission))
         if not self._is_running:
             return answer
         arguments = {name: getattr(LineageMixin, name) for name in ARGUMENTS}
@@ -147,21 +145,21 @@ class _Commands:
             application=submission.application or shown.application,
             env_vars=_environment(self._task),
         )
-        target = SubmitTarget(
+        target = Target(
             shown.binary or "spark-submit",
             call.master or shown.master,
             call.deploy_mode or shown.deploy_mode or None,
-            call.properties_file,
             is_command=True,
             is_elsewhere=call.elsewhere,
         )
         if shown.colliding:
             capture = submit.refused(capture, _collision(shown, call))
-            capture, after, ours = submit.protected(capture, submission, target)
+            capture, after = submit.protected(capture, submission, target)
         else:
-            capture, after, ours = submit.submittable(capture, submission, target, self.context)
-        text = shell_arguments(after, ours or call.properties_file)
-        return capture, CommandArguments(text, Path(ours) if ours else None, target.spark_binary)
+            capture, after = submit.submittable(capture, submission, target, self.context)
+        own, file = call.submission.properties_file, after.properties_file
+        ours = Path(file) if file and file != own else None
+        return capture, CommandArguments(shell_arguments(after), ours, target.spark_binary)
 
     def conf_dir(self, answer: CommandArguments) -> str:
         """Make a configuration folder for ``SPARK_CONF_DIR``; give its path.

@@ -86,9 +86,10 @@ def submit_args(
         packages=_listed(packages),
         py_files=_listed(py_files),
         application=application,
+        properties_file=properties_file,
     )
     call = submit_arguments.MacroCall(
-        "submit_args", submission, master, deploy_mode, properties_file, elsewhere, lineage_conn_id
+        "submit_args", submission, master, deploy_mode, elsewhere, lineage_conn_id
     )
     return submit_arguments.arguments(_of_task(context), call)
 

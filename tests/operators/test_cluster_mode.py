@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import uuid
@@ -17,6 +18,7 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
 from airflow_provider_sparklineage.spark.capture import bundle
 from airflow_provider_sparklineage.spark.capture.bundle import Manifest, TaskIdentity
+from airflow_provider_sparklineage.spark.submit import submitted_files
 from tests.clusters import TaskState
 from tests.conftest import golden
 from tests.spark_submit_double import argument, degradations, injected
@@ -206,48 +208,150 @@ def test_what_is_uploaded_into_a_pod_is_written_to_its_temporary_folder(
     assert list(lake.rglob("*.zip")) == []
 
 
-def test_a_pod_to_which_nothing_can_be_uploaded_is_submitted_as_it_is(spark_submit, execute, pod):
-    """With a file of the worker's in --jars, spark-submit would end there."""
-    task = operator()
-    execute(task)
-    assert not injected(spark_submit.given)
-    message = degradations(task)["driver_elsewhere"]
-    assert "spark.kubernetes.file.upload.path" in message
-    assert "listener_jar to local:///" in message
+DELIVERS = "from tests.remote_driver import deliver; deliver(conf); print('Exit code: 0')"
 
 
-def test_next_to_the_listener_in_the_image_is_the_observer(
+def tools(lake):
+    """Give the tools folder's files, without their marks, by name."""
+    files = (lake / ".tools").glob("*/*")
+    return {f.name: f for f in files if not f.name.startswith(("used-", "reached-by-"))}
+
+
+def marks(lake, kind):
+    return sorted(f.name for f in (lake / ".tools").glob(f"*/{kind}-*"))
+
+
+def test_a_pod_to_which_nothing_can_be_uploaded_gets_its_files_from_the_tools_folder(
+    spark_submit, execute, pod, lake
+):
+    execute(operator())
+    given, files = spark_submit.given, tools(lake)
+    assert sorted(files) == [spark_submit.jar.name, "sparklineage_observer.zip"]
+    # `local:`, because spark-submit would upload a `file:` URL.
+    assert argument(given, "--jars") == f"local://{files[spark_submit.jar.name]}"
+    observer = files["sparklineage_observer.zip"]
+    assert argument(given, "--py-files") == f"local://{observer}"
+    assert observer.read_bytes() == submitted_files.observer_zip()
+    assert observer.parent.name == hashlib.sha256(observer.read_bytes()).hexdigest()
+    assert given.conf[f"{OBSERVER}deliver"].startswith(f"file://{lake}/")
+
+
+def test_the_next_task_puts_nothing_there_and_names_the_same(spark_submit, execute, pod, lake):
+    execute(operator())
+    first, files = spark_submit.given.argv, tools(lake)
+    before = {name: (file.stat().st_mtime_ns, file.stat().st_ino) for name, file in files.items()}
+    execute(operator())
+    named = [argument(spark_submit.given, name) for name in ("--jars", "--py-files")]
+    assert set(named) <= set(first)
+    assert {n: (f.stat().st_mtime_ns, f.stat().st_ino) for n, f in tools(lake).items()} == before
+    assert len(marks(lake, "used")) == 2
+
+
+def test_a_listener_in_an_image_is_named_there_and_the_observer_is_never_an_old_one(
     spark_submit, execute, pod, lake, monkeypatch
 ):
     monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__LISTENER_JAR", IN_IMAGE)
     execute(operator())
-    given = spark_submit.given
-    assert argument(given, "--jars") == IN_IMAGE
-    folder = IN_IMAGE.rpartition("/")[0]
-    assert argument(given, "--py-files") == f"{folder}/sparklineage_observer.zip"
-    assert given.conf[f"{OBSERVER}deliver"].startswith(f"file://{lake}/")
+    assert argument(spark_submit.given, "--jars") == IN_IMAGE
+    assert [*tools(lake)] == ["sparklineage_observer.zip"]
 
 
-def test_a_listener_at_another_url_brings_no_observer_into_a_pod(
-    spark_submit, execute, pod, monkeypatch
+@pytest.mark.parametrize("url", ["s3a://jars/listener.jar", "hdfs://nn:8020/jars/listener.jar"])
+@pytest.mark.parametrize("host", ["k8s://https://api:6443", "yarn"])
+def test_a_listener_at_a_url_is_named_everywhere(
+    spark_submit, execute, submits_to, lake, monkeypatch, url, host
 ):
-    """spark-submit looks for py-files at URLs, and ends if it has no file system for them."""
-    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__LISTENER_JAR", "s3a://jars/listener.jar")
-    task = operator()
-    execute(task)
-    assert not injected(spark_submit.given)
-    assert "spark.kubernetes.file.upload.path" in degradations(task)["driver_elsewhere"]
+    submits_to(host)
+    spark_submit.does(code="print('Exit code: 0')")
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__LISTENER_JAR", url)
+    execute(operator(durable=False))
+    assert argument(spark_submit.given, "--jars") == url
 
 
-def test_an_extension_on_the_worker_is_left_out_where_nothing_can_be_uploaded(
-    spark_submit, execute, pod, monkeypatch, tmp_path
+def test_an_extension_on_the_worker_comes_from_the_tools_folder_too(
+    spark_submit, execute, pod, lake, monkeypatch, tmp_path
 ):
     monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__LISTENER_JAR", IN_IMAGE)
     there, here = "local:///opt/spark/lineage/shop.jar", other_jar(tmp_path / "audit.jar")
     task = operator(listener_extensions=[there, str(here)])
     execute(task)
-    assert argument(spark_submit.given, "--jars") == f"{IN_IMAGE},{there}"
-    assert "audit.jar" in degradations(task)["extension_unavailable"]
+    named = f"local://{tools(lake)['audit.jar']}"
+    assert argument(spark_submit.given, "--jars") == f"{IN_IMAGE},{there},{named}"
+
+
+def test_while_no_driver_has_reported_a_retry_is_submitted_as_it_is(
+    spark_submit, execute, pod, lake, context
+):
+    """A Spark that cannot read the URLs ends the job, and lineage would have failed it twice."""
+    task = operator()
+    context["ti"].try_number = 2
+    execute(task)
+    assert not injected(spark_submit.given)
+    message = degradations(task)["driver_elsewhere"]
+    assert "could not read" in message
+    assert str(lake / ".tools") in message
+
+
+def test_when_a_driver_has_reported_retries_have_lineage_too(
+    spark_submit, execute, pod, lake, context
+):
+    spark_submit.does("staging_chain", code=DELIVERS)
+    execute(operator())
+    assert len(set(marks(lake, "reached-by"))) == 1
+    task = operator()
+    context["ti"].try_number = 2
+    execute(task)
+    assert injected(spark_submit.given)
+    assert "driver_elsewhere" not in degradations(task)
+
+
+def test_what_one_account_has_reached_says_nothing_of_another(
+    spark_submit, execute, pod, lake, context
+):
+    spark_submit.does("staging_chain", code=DELIVERS)
+    execute(operator())
+    spark_submit.does(code="print('Exit code: 0')")
+    account = {"spark.kubernetes.authenticate.driver.serviceAccountName": "guest"}
+    context["ti"].try_number = 2
+    execute(operator(conf=account))
+    assert not injected(spark_submit.given)
+
+
+def test_a_tools_folder_that_cannot_be_filled_leaves_the_job_as_it_is(
+    spark_submit, execute, pod, lake
+):
+    lake.mkdir(exist_ok=True)
+    (lake / ".tools").write_text("in the way")
+    task = operator()
+    execute(task)
+    assert not injected(spark_submit.given)
+    assert "tools folder" in degradations(task)["capture_unavailable"]
+
+
+def test_yarn_uploads_until_a_driver_of_this_user_has_reported(
+    spark_submit, execute, submits_to, lake, in_spark
+):
+    submits_to("yarn")
+    key = "spark.sparklineage.deliver"
+    there = f"conf[{key!r}] = conf[{key!r}].replace({in_spark!r}, 'file://{lake}')"
+    spark_submit.does("staging_chain", code=f"{there}; {DELIVERS}")
+    execute(operator(durable=False))
+    assert argument(spark_submit.given, "--jars") == str(spark_submit.jar)
+    execute(operator(durable=False))
+    given, files = spark_submit.given, tools(lake)
+    jar = files[spark_submit.jar.name].relative_to(lake)
+    assert argument(given, "--jars") == f"{in_spark}/{jar}"
+    assert argument(given, "--py-files").startswith(f"{in_spark}/.tools/")
+
+
+def test_yarn_uploads_where_its_own_spark_may_not_know_the_file_system(
+    spark_submit, execute, submits_to, lake, monkeypatch
+):
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__CAPTURE_LOCATION_IN_SPARK", "s3a://lake")
+    submits_to("yarn")
+    execute(operator(durable=False))
+    assert argument(spark_submit.given, "--jars") == str(spark_submit.jar)
+    assert tools(lake) == {}
 
 
 @pytest.mark.parametrize(

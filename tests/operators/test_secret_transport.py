@@ -13,7 +13,7 @@ import pytest
 from airflow.sdk.execution_time.timeout import timeout
 
 from airflow_provider_sparklineage.model.exceptions import SparkLineageError
-from airflow_provider_sparklineage.operators import spark_submit as spark_submit_operator
+from airflow_provider_sparklineage.operators import adapters
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
 from airflow_provider_sparklineage.spark.submit import distribution
 
@@ -219,7 +219,7 @@ def test_so_is_airflows_own_transport_which_the_task_was_to_pass_on(
 ):
     given = {f"{T}type": "http", f"{T}auth.apiKey": SECRET}
     monkeypatch.setattr(
-        spark_submit_operator,
+        adapters,
         "inject_transport_information_into_spark_properties",
         lambda *_: given,
     )

@@ -10,7 +10,7 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.providers.openlineage.plugins.listener import get_openlineage_listener
 from openlineage.client import OpenLineageClient
 
-from airflow_provider_sparklineage.operators import spark_submit
+from airflow_provider_sparklineage.operators import adapters
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
 from airflow_provider_sparklineage.settings.connection import DATAHUB_TRANSPORT
 from tests.spark_submit_double import argument, degradations, injected
@@ -189,7 +189,7 @@ def test_the_stock_operator_still_has_those_defects(spark_submit, execute, http_
 
 
 def test_properties_without_a_value_are_not_passed_on():
-    assert spark_submit.corrected_transport({"a.endpoint": None, "a.timeoutInMillis": "5000"}) == {
+    assert adapters.corrected_transport({"a.endpoint": None, "a.timeoutInMillis": "5000"}) == {
         "a.timeoutInMillis": "5000"
     }
 

@@ -438,30 +438,32 @@ def test_elsewhere_everything_is_an_argument(delivers, spark_submit, rendered, r
     run(ELSEWHERE)
     given = spark_submit.given
     assert argument(given, "--jars") == delivers
-    assert argument(given, "--py-files") == "local:///opt/lineage/sparklineage_observer.zip"
+    [observer] = (tmp_path / "lake" / ".tools").glob("*/sparklineage_observer.zip")
+    assert argument(given, "--py-files") == f"local://{observer}"
     assert argument(given, "--properties-file") is None
-    [folder] = (tmp_path / "lake").iterdir()
+    [folder] = (tmp_path / "lake").glob("*-try*")
     assert given.conf["spark.sparklineage.deliver"] == f"file://{folder}"
     assert "spark.z" not in given.conf  # of the worker
     assert "spark.driver.extraJavaOptions" not in given.conf  # that place may have its own
     assert sorted(f.name for f in folder.iterdir()) == ["manifest.json", "sending.json"]
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "says"),
-    [
-        ("LISTENER_JAR", "", "set [sparklineage] listener_jar to local:///"),
-        ("CAPTURE_LOCATION", "/tmp/x", "Set [sparklineage] capture_location to a URL"),
-    ],
-)
-def test_elsewhere_without_what_it_takes_is_refused(
-    delivers, spark_submit, run, caplog, monkeypatch, tmp_path, name, value, says
+def test_elsewhere_the_listener_comes_from_the_tools_folder(
+    delivers, spark_submit, run, monkeypatch, tmp_path
 ):
-    value = value.replace("/tmp/x", str(tmp_path / "captures"))
-    monkeypatch.setenv(f"AIRFLOW__SPARKLINEAGE__{name}", value)
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__LISTENER_JAR", "")
+    run(ELSEWHERE)
+    [jar] = (tmp_path / "lake" / ".tools").glob("*/openlineage-spark*.jar")
+    assert argument(spark_submit.given, "--jars") == f"local://{jar}"
+
+
+def test_elsewhere_without_a_place_that_both_reach_is_refused(
+    delivers, spark_submit, run, caplog, monkeypatch, tmp_path
+):
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__CAPTURE_LOCATION", str(tmp_path / "captures"))
     run(ELSEWHERE)
     assert spark_submit.given.argv == ["job.py"]
-    assert says in caplog.text
+    assert "Set [sparklineage] capture_location to a URL" in caplog.text
 
 
 def test_elsewhere_no_secret_can_be_passed_on(delivers, spark_submit, run, caplog):

@@ -20,7 +20,6 @@ from airflow_provider_sparklineage.spark.submit import (
     commands,
     distribution,
     listener_selection,
-    submitted_files,
 )
 from airflow_provider_sparklineage.spark.submit.distribution import SparkDistribution
 from airflow_provider_sparklineage.spark.submit.injection import Injection, inject
@@ -199,4 +198,4 @@ def test_workers_that_fill_the_cache_at_once_all_get_the_jar(spark, tmp_path):
     assert [out.strip() for out, _ in printed] == [str(jar)] * 4
     assert sum("Checking the digest" in progress for _, progress in printed) == 1
     kept = sorted(p.name for p in jar.parent.iterdir())
-    assert kept == [".lock", jar.name, submitted_files.OBSERVER_ZIP]
+    assert kept == [".lock", jar.name]

@@ -36,13 +36,14 @@ from airflow_provider_sparklineage.spark.capture import bundle as capture
 from airflow_provider_sparklineage.spark.capture.remote import received
 from airflow_provider_sparklineage.spark.submit import submission, submitted_files
 from airflow_provider_sparklineage.spark.submit.additions import injected, resolved
-from airflow_provider_sparklineage.spark.submit.deploy_mode import SubmitTarget
+from airflow_provider_sparklineage.spark.submit.deploy_mode import Target
 from airflow_provider_sparklineage.storage import bounded, objects
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from airflow_provider_sparklineage.settings.resolution import Settings
+    from airflow_provider_sparklineage.spark.capture.tools import Tools
 
 
 # --- the capture location -------------------------------------------------------------------------
@@ -206,7 +207,7 @@ def _tried(
     for name, content in spark.ORDERS.items():
         store.write(f"tables/orders/{name}", content.encode())
     try:
-        _submit(conn_id, conf, settings, bundle, in_spark)
+        tools = _submit(conn_id, conf, settings, bundle, in_spark)
     except bounded.OutOfTimeError:
         text = f"The application did not end within {TIMEOUT_S} seconds."
         return failed(spark.TRIAL, text, _LOOK)
@@ -231,6 +232,8 @@ def _tried(
             "The driver's log has a line that begins with `sparklineage:` and says why. Give the "
             "driver's user the permission, or set [sparklineage] capture_location_in_spark.",
         )
+    if tools is not None:
+        tools.note_reached(Deadline().part(_COLLECT_S))
     found = replace(bundle, manifest=replace(manifest, degradations=delivered.degradations))
     event = merged_event(found, task_lineage(found))
     return spark.judged(event, machine, "", time.monotonic() - begun, "in the cluster ")
@@ -262,7 +265,7 @@ def _submit(
     settings: Settings,
     bundle: capture.CaptureBundle,
     in_spark: str,
-) -> None:
+) -> Tools | None:
     """Submit the application and wait for its end, as the operator's hook does.
 
     :param conn_id: the id of the Spark connection
@@ -270,12 +273,11 @@ def _submit(
     :param settings: the settings of a task
     :param bundle: the bundle in the driver's folder
     :param in_spark: URL of the driver's folder, as Spark knows it
+    :return: the tools folder, if the driver may get listener and observer from there
     :raise OutOfTimeError: if it takes too long; the application is killed then
     """
     connection = SparkSubmitHook(conn_id=conn_id)._connection  # noqa: SLF001  (as the operator)
-    target = SubmitTarget(
-        connection["spark_binary"], connection["master"], connection["deploy_mode"], None
-    )
+    target = Target(connection["spark_binary"], connection["master"], connection["deploy_mode"])
     application = f"{in_spark}/{_APPLICATION}"
     files = OwnFiles(bundle.path)
     try:
@@ -283,8 +285,9 @@ def _submit(
         before = resolved(asked, target, settings)
         defaults = {"spark.openlineage.namespace": "sparklineage-doctor"}
         # A driver with Python delivers its events itself, so no endpoint has to listen for it.
-        after = injected(before, target, bundle, settings, defaults, files.links, dict).submission
-        file = None
+        budget = Deadline().part(_COLLECT_S)
+        carried = injected(before, target, bundle, settings, defaults, files.links, dict, budget)
+        after, file = carried.submission, None
         if after.new_file is not None:
             folders = capture.folders_of_properties(settings.capture_location.folder)
             file = files.properties.write(after.new_file, folders)
@@ -303,5 +306,6 @@ def _submit(
         except bounded.OutOfTimeError:
             hook.on_kill()
             raise
+        return carried.tools
     finally:
         files.remove()

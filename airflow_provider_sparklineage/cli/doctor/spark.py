@@ -372,14 +372,13 @@ def _submit(
         ),
     )
     submission = replace(submission, conf={**submission.conf, "spark.ui.enabled": "false"})
-    properties = None
     if submission.new_file is not None:
-        properties = str(work / "properties")
-        distribution.write_properties(Path(properties), submission.new_file)
+        distribution.write_properties(work / "properties", submission.new_file)
+        submission = replace(submission, properties_file=str(work / "properties"))
     command = [
         machine.spark.submit_command(machine.spark_binary),
         *("--master", "local[1]", "--name", "sparklineage doctor"),
-        *arguments(submission, properties),
+        *arguments(submission),
         *(str(application), str(work)),
     ]
     environment = {**env, **submission.env_vars}
@@ -440,7 +439,7 @@ def judged(
         return warning(TRIAL, text, explained(log, "Report this with the log of a job."))
     outdated = DegradationCode.OBSERVER_OUTDATED
     if stale := [loss.message or "" for loss in losses if loss.code == outdated]:
-        fix = f"Copy {submitted_files.OBSERVER_ZIP} into the image of the drivers again."
+        fix = "Take the observer of another version out of the drivers' py-files."
         return warning(TRIAL, f"{ran}. {stale[0]}", fix)
     text = f"{ran}, and its lineage is complete: tables, the partition that it read, the column."
     return passed(TRIAL, text)

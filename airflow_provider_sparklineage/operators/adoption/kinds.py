@@ -63,6 +63,11 @@ KINDS = (
         "airflow_provider_sparklineage.operators.pyspark.SparkLineagePySparkOperator",
         ("execute",),
     ),
+    Kind(
+        "airflow.providers.apache.livy.operators.livy.LivyOperator",
+        "airflow_provider_sparklineage.operators.livy.SparkLineageLivyOperator",
+        ("execute",),
+    ),
 )
 _MAPPED = "airflow.sdk.definitions.mappedoperator.MappedOperator"
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from airflow.providers.common.compat.sdk import AirflowTaskTimeout
 from msgspec.structs import replace
@@ -26,6 +26,7 @@ from airflow_provider_sparklineage.spark.capture.lines import ReadReport
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from pathlib import Path
 
     from airflow_provider_sparklineage.event.document import Event
     from airflow_provider_sparklineage.lineage.dataset import TaskLineage
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.operators.attempt.submit import Capture
     from airflow_provider_sparklineage.operators.attempt.timing import Deadline
     from airflow_provider_sparklineage.settings.resolution import Settings
+    from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle
 
 
 log = logger(__name__)
@@ -75,8 +77,7 @@ def collect(
     timeout_s = settings.collect_timeout.total_seconds()
     try:
         from airflow_provider_sparklineage.lineage.bundle import lineage_of_try
-        from airflow_provider_sparklineage.spark.capture import remote, remote_bundles
-        from airflow_provider_sparklineage.spark.submit.submitted_files import observer_digest
+        from airflow_provider_sparklineage.spark.capture import remote_bundles
 
         if capture.is_resumed:
             own_files.stop_listening()  # the driver sends to the worker of the earlier try
@@ -101,23 +102,7 @@ def collect(
             remote_bundles.remove(bundle.manifest.remote, deadline.part(_END_S, _KEPT_S))
             bundle = bundle.noted(remote="")
         elif bundle.manifest.remote and bundle.path is not None:
-            delivered = remote.received(
-                bundle.manifest,
-                bundle.path,
-                deadline.budget.part(_FOR_RECEIVING),
-                waits=not capture.unsubmitted,
-                follower=own_files.follower,
-            )
-            if capture.unsubmitted and not delivered.has_begun:
-                delivered = delivered.without_driver(capture.unsubmitted)
-            noted = (safe_degradation(d.code, d.message) for d in delivered.degradations)
-            bundle = bundle.noted(
-                *noted,
-                degradations=delivered.earlier,
-                attempts=delivered.attempts,
-                versions={**bundle.manifest.versions, bundles.OBSERVER: observer_digest()},
-            )
-            capture = replace(capture, is_delivered=delivered.is_complete)
+            capture, bundle = _received(capture, bundle, deadline)
         elif capture.unsubmitted and not _has_events(bundle):
             bundle = bundle.noted(safe_degradation(DegradationCode.NO_EVENTS, capture.unsubmitted))
         merged = lineage_of_try(bundle, last_known, deadline.allowance())
@@ -132,6 +117,33 @@ def collect(
         return _collected(replace(capture, bundle=bundle), merged)
     except (Exception, AirflowTaskTimeout) as error:
         return given_up(replace(capture, bundle=bundle), outcome, last_known, error)
+
+
+def _received(
+    capture: Capture, bundle: CaptureBundle, deadline: Deadline
+) -> tuple[Capture, CaptureBundle]:
+    """Download the files that drivers in a cluster have delivered; note what is missing."""
+    from airflow_provider_sparklineage.spark.capture import remote
+    from airflow_provider_sparklineage.spark.submit.submitted_files import observer_digest
+
+    delivered = remote.received(
+        bundle.manifest,
+        cast("Path", bundle.path),
+        deadline.budget.part(_FOR_RECEIVING),
+        waits=not capture.unsubmitted,
+        follower=capture.own_files.follower,
+    )
+    if capture.unsubmitted and not delivered.has_begun:
+        delivered = delivered.without_driver(capture.unsubmitted)
+    if delivered.has_begun and capture.tools is not None:
+        capture.tools.note_reached(deadline.part(_END_S, _KEPT_S))
+    bundle = bundle.noted(
+        *(safe_degradation(d.code, d.message) for d in delivered.degradations),
+        degradations=delivered.earlier,
+        attempts=delivered.attempts,
+        versions={**bundle.manifest.versions, bundles.OBSERVER: observer_digest()},
+    )
+    return replace(capture, is_delivered=delivered.is_complete), bundle
 
 
 def _has_events(bundle: bundles.CaptureBundle) -> bool:

@@ -8,6 +8,7 @@ bundle's manifest has the reason for each part that cannot be added.
 
 from __future__ import annotations
 
+import os
 import uuid
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -41,7 +42,7 @@ from airflow_provider_sparklineage.operators.masking import mask, masked, masked
 from airflow_provider_sparklineage.settings.connection import DEFAULT_CONN_ID
 from airflow_provider_sparklineage.spark.capture import bundle as bundles
 from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle, Manifest, TaskIdentity
-from airflow_provider_sparklineage.spark.submit import additions, injection
+from airflow_provider_sparklineage.spark.submit import additions, deploy_mode, injection
 from airflow_provider_sparklineage.spark.submit.submitted_files import Links, PropertiesFile
 
 if TYPE_CHECKING:
@@ -54,8 +55,9 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.settings.resolution import Settings
     from airflow_provider_sparklineage.spark.capture.download import Follower
     from airflow_provider_sparklineage.spark.capture.receiver import Receiver
+    from airflow_provider_sparklineage.spark.capture.tools import Tools
     from airflow_provider_sparklineage.spark.submit.additions import ResolvedSubmission
-    from airflow_provider_sparklineage.spark.submit.deploy_mode import SubmitTarget
+    from airflow_provider_sparklineage.spark.submit.deploy_mode import Target
     from airflow_provider_sparklineage.spark.submit.submission import Submission
 
 log = logger(__name__)
@@ -206,6 +208,7 @@ class Capture(Frozen, frozen=True):
     :param is_submitted: whether this try submitted the job itself
     :param resumed_id: the id by which Airflow knows the job of the earlier try
     :param is_refused: whether Airflow did not submit the job, so that no driver is going to deliver
+    :param tools: the tools folder, if the driver may get listener and observer from there
     :param is_delivered: whether a driver in a cluster has reported that it delivered all its files
     :param unsubmitted: a sentence on the failure of spark-submit, if the driver would run in a
         cluster; empty if spark-submit did not fail, or that is not known
@@ -222,6 +225,7 @@ class Capture(Frozen, frozen=True):
     is_submitted: bool = False
     resumed_id: str = ""
     is_refused: bool = False
+    tools: Tools | None = None
     is_delivered: bool = False
     unsubmitted: str = ""
 
@@ -347,6 +351,7 @@ def declared(capture: Capture, known: Declared) -> Capture:
 
 
 _ANNOUNCE_S = 10.0  # the job waits
+_TOOLS_S = 60.0  # the job waits, the first time that a worker puts 43 MB there
 
 
 def announced(capture: Capture) -> tuple[Capture, bool]:
@@ -389,19 +394,17 @@ def identity(capture: Capture, submission: Submission, context: Context) -> dict
 
 
 class Submittable(NamedTuple):
-    """A submission as it goes to spark-submit, with its capture.
+    """A submission as it goes to spark-submit or to a service, with its capture.
 
-    :param properties_file: path of the properties file that this package wrote for the submission;
-        None if it wrote no file
+    Its properties file is the one that this package wrote for it, if it wrote one.
     """
 
     capture: Capture
     submission: Submission
-    properties_file: str | None
 
 
 def submittable(
-    capture: Capture, submission: Submission, target: SubmitTarget, context: Context
+    capture: Capture, submission: Submission, target: Target, context: Context
 ) -> Submittable:
     """Put the listener into a submission; if that fails, note a degradation instead.
 
@@ -411,6 +414,12 @@ def submittable(
     """
     if capture.bundle.path is not None:  # if there is no bundle, a degradation has the reason
         try:
+            if target.is_in_process:  # the listener is added as soon as there is a JVM
+                capture = replace(capture, spark_properties=submission.conf)
+                deploy_mode.refuse_connect(submission, target.master, os.environ)
+                return Submittable(replace(capture, is_in_process=True), submission)
+            if target.service:
+                capture, submission = _without_secret_transport(capture, submission, target)
             before = additions.resolved(submission, target, capture.settings)
             mask(*injection.transport_secrets(before.submission))
             properties = before.submission
@@ -424,8 +433,31 @@ def submittable(
     return protected(capture, submission, target)
 
 
+def _without_secret_transport(
+    capture: Capture, submission: Submission, target: Target
+) -> tuple[Capture, Submission]:
+    """Leave out a transport with a secret, which a service would show to all its users.
+
+    The listener's events are collected all the same.
+    """
+    exposed = additions.with_transport(submission, target)
+    mask(*injection.transport_secrets(exposed))
+    if injection.without_secret_transport(exposed) is exposed:
+        return capture, submission
+    reason = f"{target.service} takes no file of this worker for it, and shows what it takes."
+    return _transport_left_out(capture, reason), injection.without_transport(submission)
+
+
+def _transport_left_out(capture: Capture, reason: str) -> Capture:
+    return capture.degraded(
+        DegradationCode.TRANSPORT_LEFT_OUT,
+        "The job was submitted without its own OpenLineage transport, which has a secret "
+        f"that nothing but its arguments could have passed on: {reason}",
+    )
+
+
 def _with_listener(
-    capture: Capture, before: ResolvedSubmission, target: SubmitTarget, context: Context
+    capture: Capture, before: ResolvedSubmission, target: Target, context: Context
 ) -> Submittable:
     settings, own_files, bundle = capture.settings, capture.own_files, capture.bundle
 
@@ -433,25 +465,26 @@ def _with_listener(
         return own_files.listen(settings.capture_endpoint, cast("Path", bundle.events_path))
 
     defaults = identity(capture, before.submission, context)
+    budget = Deadline().part(_TOOLS_S)
     after = additions.injected(
-        before, target, bundle, settings, defaults, own_files.links, take_events
+        before, target, bundle, settings, defaults, own_files.links, take_events, budget
     )
-    properties_file = _properties_file(capture, after.submission.new_file, target)
+    submission = _with_properties_file(capture, after.submission, target)
     manifest = bundle.manifest
     remote = manifest.remote
     if after.delivers and bundle.path is not None:
         remote = f"{settings.capture_location.url}/{bundle.path.name}"
     versions = {"spark": before.spark.version, "scala": before.spark.scala}
-    capture = replace(capture, is_awaited=after.is_awaited).noted(
+    capture = replace(capture, is_awaited=after.is_awaited, tools=after.tools).noted(
         *after.degradations,
         remote=remote,
         injected=after.names,
         versions={**manifest.versions, **versions},
     )
-    return Submittable(capture, after.submission, properties_file)
+    return Submittable(capture, submission)
 
 
-def protected(capture: Capture, submission: Submission, target: SubmitTarget) -> Submittable:
+def protected(capture: Capture, submission: Submission, target: Target) -> Submittable:
     """Move the secrets of the user's OpenLineage transport out of the arguments of spark-submit.
 
     All users of the machine can read these arguments. The secrets go to a properties file. If that
@@ -460,7 +493,7 @@ def protected(capture: Capture, submission: Submission, target: SubmitTarget) ->
     try:
         safe = additions.without_secrets(submission, target)
         mask(*injection.transport_secrets(safe))
-        return Submittable(capture, safe, _properties_file(capture, safe.new_file, target))
+        return Submittable(capture, _with_properties_file(capture, safe, target))
     except Exception as error:
         log.debug("Secrets cannot be moved to a file.", exc_info=True)
         reason = str(error)
@@ -468,27 +501,20 @@ def protected(capture: Capture, submission: Submission, target: SubmitTarget) ->
     mask(*injection.transport_secrets(exposed))
     after = injection.without_secret_transport(exposed)
     if after is not exposed:
-        capture = capture.degraded(
-            DegradationCode.TRANSPORT_LEFT_OUT,
-            "The job was submitted without its own OpenLineage transport, which has a secret "
-            f"that nothing but its arguments could have passed on: {reason}",
-        )
-    return Submittable(capture, after, None)
+        capture = _transport_left_out(capture, reason)
+    return Submittable(capture, after)
 
 
-def _properties_file(
-    capture: Capture, properties: Mapping[str, str] | None, target: SubmitTarget
-) -> str | None:
-    """Write the properties file that a submission needs.
+def _with_properties_file(capture: Capture, submission: Submission, target: Target) -> Submission:
+    """Write the properties file that a submission needs, and name it in the submission.
 
-    :param properties: content of the file; None if no file is needed
-    :return: path of the file; None if no file is needed
-    :raise CaptureError: if the file cannot be written to any folder, or if spark-submit runs on
-        another machine
+    :raise CaptureError: if the file cannot be written to any folder, or if what submits the job
+        cannot read files of this worker
     """
+    properties = submission.new_file
     if properties is None:
-        return None
-    if target.is_elsewhere:
+        return submission
+    if not target.reads_files_of_worker:
         problem = "What may be a secret has to be in a file, and there is none of ours."
         fix = "Leave spark.openlineage.transport.* to the files of that place."
         raise CaptureError(problem, fix)
@@ -498,4 +524,4 @@ def _properties_file(
         folders = folders[1:]
     elif target.is_command:  # the command may run spark-submit after the other folders are swept
         folders = (files.links.plain(own), *folders)
-    return files.properties.write(properties, folders)
+    return replace(submission, properties_file=files.properties.write(properties, folders))

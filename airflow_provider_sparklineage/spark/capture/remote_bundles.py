@@ -20,7 +20,7 @@ from airflow_provider_sparklineage.model.degradations import Degradation, Degrad
 from airflow_provider_sparklineage.model.exceptions import CaptureError
 from airflow_provider_sparklineage.model.terms import MANIFEST
 from airflow_provider_sparklineage.spark.capture import bundle as capture
-from airflow_provider_sparklineage.spark.capture import remote
+from airflow_provider_sparklineage.spark.capture import remote, tools
 from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle, is_before
 from airflow_provider_sparklineage.spark.capture.ownership import is_sweep_due
 from airflow_provider_sparklineage.storage.bounded import StoreError, within_budget
@@ -120,6 +120,8 @@ def end(
 ) -> None:
     """Keep or delete the remote folder of a try that has ended; now and then delete old folders.
 
+    Old folders of tries and of tools are meant.
+
     :param manifest: the manifest of the try, which is written into a folder that is kept
     :param location: the folder and the URL of the capture location
     :param budget: the time for all of this
@@ -137,6 +139,7 @@ def end(
         remove(manifest.remote, budget)
     if is_sweep_due(location.folder / _SWEPT, older_than, now):
         sweep(location.url, older_than=older_than, now=now, budget=budget)
+        tools.sweep(location.url, now=now, budget=budget)
 
 
 def resumed(

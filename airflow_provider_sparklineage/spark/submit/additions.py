@@ -20,15 +20,16 @@ from airflow_provider_sparklineage.spark.submit import (
     distribution,
     injection,
     listener_selection,
-    submitted_files,
 )
+from airflow_provider_sparklineage.spark.submit.distribution import SparkDistribution
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from airflow_provider_sparklineage.model.budget import Budget
     from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle
-    from airflow_provider_sparklineage.spark.submit.deploy_mode import SubmitTarget
-    from airflow_provider_sparklineage.spark.submit.distribution import SparkDistribution
+    from airflow_provider_sparklineage.spark.capture.tools import Tools
+    from airflow_provider_sparklineage.spark.submit.deploy_mode import DriverFiles, Target
     from airflow_provider_sparklineage.spark.submit.injection import CaptureOptions
     from airflow_provider_sparklineage.spark.submit.submission import Submission
     from airflow_provider_sparklineage.spark.submit.submitted_files import Links
@@ -58,6 +59,7 @@ class Injected(NamedTuple):
     :param degradations: pairs of the code and the message
     :param delivers: whether the driver delivers its captured files to the capture location's URL
     :param is_awaited: whether the task ends no earlier than its application
+    :param tools: the tools folder, if the driver may get files from there
     """
 
     submission: Submission
@@ -65,11 +67,10 @@ class Injected(NamedTuple):
     degradations: tuple[tuple[DegradationCode, str], ...]
     delivers: bool
     is_awaited: bool
+    tools: Tools | None
 
 
-def resolved(
-    submission: Submission, target: SubmitTarget, options: CaptureOptions
-) -> ResolvedSubmission:
+def resolved(submission: Submission, target: Target, options: CaptureOptions) -> ResolvedSubmission:
     """Find the Spark that will run, and the properties that a submission gets from a file.
 
     :param target: the place to which the job is submitted
@@ -77,6 +78,9 @@ def resolved(
         known
     """
     env = distribution.environment(submission.env_vars)
+    if target.service:
+        spark = _of_service(target, options)
+        return ResolvedSubmission(with_transport(submission, target), spark, env)
     spark = listener_selection.spark_of(
         target.spark_binary, env, options.spark_version, in_task=True
     )
@@ -84,7 +88,26 @@ def resolved(
     return ResolvedSubmission(with_file, spark, env)
 
 
-def without_secrets(submission: Submission, target: SubmitTarget) -> Submission:
+def _of_service(target: Target, options: CaptureOptions) -> SparkDistribution:
+    """Give the Spark that a service runs: by the submission, or else by ``spark_version``.
+
+    :raise ListenerError: if it is not known
+    """
+    versions = target.spark or options.spark_version
+    if versions is None:
+        problem = (
+            f"The version of Spark that {target.service} runs is not known, and with a listener "
+            "for another Scala the job would end."
+        )
+        fix = (
+            "Set [sparklineage] spark_version, for example to 3.5.6-scala2.12, in the "
+            "configuration or in the connection that the task names as lineage_conn_id."
+        )
+        raise ListenerError(problem, fix)
+    return SparkDistribution(None, *versions)
+
+
+def without_secrets(submission: Submission, target: Target) -> Submission:
     """Move secrets of the user's transport to a properties file; add no listener and no observer.
 
     :param target: the place to which the job is submitted
@@ -97,7 +120,7 @@ def without_secrets(submission: Submission, target: SubmitTarget) -> Submission:
     return injection.without_secrets(_with_file_properties(submission, target, home, env))
 
 
-def with_transport(submission: Submission, target: SubmitTarget) -> Submission:
+def with_transport(submission: Submission, target: Target) -> Submission:
     """Add Airflow's transport if the target asks for it and the job has no transport of its own."""
     if any(key.startswith(injection.TRANSPORT) for key in submission.keys()):  # noqa: SIM118  (method)
         return submission
@@ -105,17 +128,17 @@ def with_transport(submission: Submission, target: SubmitTarget) -> Submission:
 
 
 def _with_file_properties(
-    submission: Submission, target: SubmitTarget, home: Path | None, env: Mapping[str, str]
+    submission: Submission, target: Target, home: Path | None, env: Mapping[str, str]
 ) -> Submission:
     """Add the properties that a submission gets from a file, and Airflow's transport.
 
     :param home: the folder ``SPARK_HOME``; None if it is not known
     :param env: the environment of spark-submit
     """
-    if target.is_elsewhere:
+    if not target.reads_files_of_worker:
         properties = {}
-    elif target.properties_file:
-        properties = distribution.read_properties(Path(target.properties_file))
+    elif submission.properties_file:
+        properties = distribution.read_properties(Path(submission.properties_file))
     else:
         properties = distribution.defaults(home, env)
     return with_transport(replace(submission, file_properties=properties), target)
@@ -123,12 +146,13 @@ def _with_file_properties(
 
 def injected(
     before: ResolvedSubmission,
-    target: SubmitTarget,
+    target: Target,
     bundle: CaptureBundle,
     options: CaptureOptions,
     defaults: Mapping[str, str],
     links: Links,
     listen: Callable[[], Mapping[str, str]],
+    budget: Budget,
 ) -> Injected:
     """Add the listener, its extensions and the observer, as far as they can be added.
 
@@ -139,12 +163,13 @@ def injected(
     :param links: makes links to paths that Spark would misread
     :param listen: a function that makes this worker listen for events, and gives the properties by
         which the listener sends its events to the worker; called only if the driver writes no files
+    :param budget: the time for putting listener and observer into the tools folder
     :raise RemoteDriverError: if nothing can be collected where the driver will run
     :raise ListenerError: if the job cannot carry the listener; the error names the fix
     :raise CaptureError: if Spark could not find the bundle, or a jar on the shared mount
     """
     submission, spark, env = before
-    files = deploy_mode.driver_files(submission, target, env, bundle, options, links)
+    files = deploy_mode.driver_files(submission, target, env, bundle, options, links, budget)
     deploy_mode.refuse_connect(submission, target.master, env)
     # If the driver has other jars, in a pod's image for instance, the jars of the worker's Spark
     # are not looked at.
@@ -156,12 +181,10 @@ def injected(
         jar = listener_selection.jar_in_task(
             spark, target.spark_binary, options, env, is_remote=files.host.is_remote
         )
-        jars.append(jar if submitted_files.scheme(jar) else _entry(jar, links, _PLAIN_PATH))
-        files.require_carried(jars[0])
+        jars.append(_entry(jar, files, links, _PLAIN_PATH))
 
     def extension(name: str) -> str:
-        files.require_carried(name)
-        return _entry(name, links, "Give it another path.")
+        return _entry(name, files, links, "Give it another path.")
 
     extensions, errors = listener_selection.checked_extensions(
         options.listener_extensions, own, extension, is_remote=files.host.is_remote
@@ -188,13 +211,13 @@ def injected(
         defaults=defaults,
         existing_transport=options.existing_transport,
         submit_opts=submit_opts,
-        is_quiet=not target.is_elsewhere,
+        is_quiet=target.reads_files_of_worker,
         observation=observation,
         sending=listen() if files.are_sent else {},
     )
     after = injection.inject(submission, parts)
     names = injection.injected_names(submission, after)
-    if target.is_command and not target.is_elsewhere:
+    if target.is_command and target.reads_files_of_worker:
         # The command's own arguments, which are not known here, win over properties in a file.
         after = after.all_in_file()
     return Injected(
@@ -203,18 +226,23 @@ def injected(
         tuple(missing),
         delivers=bool(files.delivered_to),
         is_awaited=files.is_awaited,
+        tools=files.tools,
     )
 
 
-def _entry(name: str, links: Links, fix: str) -> str:
-    """Give the entry of ``--jars`` for a jar.
+def _entry(name: str, files: DriverFiles, links: Links, fix: str) -> str:
+    """Give the entry of ``--jars`` by which the driver gets a jar.
 
-    :param name: the path of the jar on this worker
+    :param name: the path of the jar on this worker, or its URL
+    :param files: the places of the driver's files
     :param links: makes a link if Spark would misread the path
-    :param fix: the advice in the error
+    :param fix: the advice for a path that Spark misreads
     :raise ListenerError: if the path has a character that Spark misreads
+    :raise SparkLineageError: if the driver cannot get the jar
     """
     try:
-        return links.entry(name)
+        return files.jar(name, links)
     except CaptureError as error:
+        if files.tools is not None:
+            raise
         raise ListenerError(error.problem, fix) from error

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, cast
 
+from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.exceptions import (
     CaptureError,
     ListenerError,
@@ -22,47 +23,65 @@ from airflow_provider_sparklineage.model.exceptions import (
 )
 from airflow_provider_sparklineage.model.terms import OBSERVATIONS
 from airflow_provider_sparklineage.spark.capture.bundle import in_spark
+from airflow_provider_sparklineage.spark.capture.tools import Tools
 from airflow_provider_sparklineage.spark.submit import fetching, submitted_files
 from airflow_provider_sparklineage.spark.submit.injection import PREFIX, Observation, can_observe
 from airflow_provider_sparklineage.spark.submit.listener import LISTENER_CLASS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
+    from airflow_provider_sparklineage.model.budget import Budget
     from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle
     from airflow_provider_sparklineage.spark.submit.injection import CaptureOptions
     from airflow_provider_sparklineage.spark.submit.submission import Submission
     from airflow_provider_sparklineage.spark.submit.submitted_files import Links
 
+log = logger(__name__)
+
 UPLOAD_PATH = "spark.kubernetes.file.upload.path"
 """The property for the folder through which spark-submit brings files into pods."""
 
 
-class SubmitTarget(NamedTuple):
-    """The place to which a job is submitted, as the operator's hook reads it from the connection.
+class Target(NamedTuple):
+    """The place to which a job is submitted: who starts its driver, and how its end is found.
 
     :param spark_binary: the command ``spark-submit``, a path or a name on PATH
+    :param master: the master of the Spark connection; empty if it is not known
     :param deploy_mode: the deploy mode of the connection; None if it has none
-    :param properties_file: the path for ``--properties-file``; None if Spark reads
-        ``spark-defaults.conf``
     :param transport: properties of Airflow's own transport; empty unless the task is asked to give
         that transport to Spark
-    :param is_polled: whether Airflow asks the cluster for the application's state until the
-        application has ended
+    :param is_polled: whether Airflow asks the cluster or the service for the application's state
+        until the application has ended
     :param is_command: whether spark-submit is in a command of the user's own: then its end is not
         awaited, and its environment is the user's
     :param is_elsewhere: whether the command runs on another machine, which does not have this
         worker's files
+    :param is_in_process: whether nothing is submitted, because the task's process is the driver
+    :param service: the name of the service that starts the driver, such as ``Livy``; empty if
+        spark-submit or the task's process starts it
+    :param spark: the versions of Spark and of Scala that the service runs; None if they are not
+        known from the submission
+    :param account: who starts the driver, as far as it decides what the driver may read: a user, or
+        the connection to a service
     """
 
-    spark_binary: str
-    master: str
-    deploy_mode: str | None
-    properties_file: str | None
+    spark_binary: str = "spark-submit"
+    master: str = ""
+    deploy_mode: str | None = None
     transport: Mapping[str, str] = MappingProxyType({})
     is_polled: bool = False
     is_command: bool = False
     is_elsewhere: bool = False
+    is_in_process: bool = False
+    service: str = ""
+    spark: tuple[str, str] | None = None
+    account: str = ""
+
+    @property
+    def reads_files_of_worker(self) -> bool:
+        """Whether the process that starts the driver can read files of this worker."""
+        return not (self.is_elsewhere or self.service)
 
     @property
     def environment_is_private(self) -> bool:
@@ -83,6 +102,8 @@ class DriverHost(StrEnum):
     STANDALONE = "a worker of the Spark cluster"
     ELSEWHERE = "another place"
     """Another machine or a container, in which a command of the user's own starts spark-submit."""
+    SERVICE = "a service"
+    """A service such as Livy, to which the operator sends the submission."""
 
     @property
     def is_remote(self) -> bool:
@@ -129,15 +150,18 @@ def waits_for_end(submission: Submission, host: DriverHost, *, is_polled: bool) 
     """
     if is_polled or not host.is_remote:
         return True
-    if host is DriverHost.ELSEWHERE:
+    if host not in _WAITS:
         return False
     key, default = _WAITS[host]
     return (submission.value(key) or default).strip().lower() == "true"
 
 
-def require_reachable(host: DriverHost, *, shared: bool, delivers: bool = False) -> None:
+def require_reachable(
+    host: DriverHost, place: str, *, shared: bool, delivers: bool = False
+) -> None:
     """Refuse a submission whose driver has no way to bring its captured files to the worker.
 
+    :param place: the place where the driver runs, for the message
     :param shared: whether the capture location is on a mount that the driver also has
     :param delivers: whether the driver delivers to a capture location that is a URL
     :raise RemoteDriverError: if the driver has no way; the message names the missing lineage and
@@ -145,23 +169,42 @@ def require_reachable(host: DriverHost, *, shared: bool, delivers: bool = False)
     """
     if host.is_remote and not (shared or delivers):
         problem = (
-            f"The driver runs in {host} and not on this worker, so neither the datasets, the "
+            f"The driver runs in {place} and not on this worker, so neither the datasets, the "
             "columns nor the partitions that it accesses could be captured."
         )
         fix = (
             "Set [sparklineage] capture_location to a URL that drivers and workers reach, such as "
             "hdfs://namenode:8020/lineage or s3://bucket/lineage."
         )
-        if host is not DriverHost.ELSEWHERE:
+        if host in _WAITS:
             fix += " Or use deploy_mode='client' where lineage is wanted."
         raise RemoteDriverError(problem, fix)
 
 
 def takes_uploads(host: DriverHost, submission: Submission) -> bool:
     """Whether spark-submit brings files of this worker to the driver."""
-    if host is DriverHost.ELSEWHERE:
+    if host.is_remote and host not in _WAITS:
         return False
     return host is not DriverHost.KUBERNETES or bool(submission.value(UPLOAD_PATH))
+
+
+def reads_location(host: DriverHost, submission: Submission, in_spark: str) -> bool:
+    """Whether Spark gets listener and observer by their URLs in the tools folder.
+
+    A driver to which spark-submit brings no files can get them in no other way. Where it brings
+    files, as on YARN, the tools folder saves the upload of 43 MB for each task. But then what
+    submits, the worker's Spark and the cluster have to know the file system, too, and that is
+    certain only for the cluster's own: HDFS, or that of the upload path. A driver on this worker
+    reads this worker's files.
+
+    :param in_spark: the URL of the capture location for Spark
+    """
+    if not host.is_remote or not takes_uploads(host, submission):
+        return host.is_remote
+    scheme = submitted_files.scheme(in_spark)
+    if host is DriverHost.KUBERNETES:
+        return scheme == submitted_files.scheme(submission.value(UPLOAD_PATH) or "")
+    return host is DriverHost.YARN and scheme == "hdfs"
 
 
 def has_jars_of_worker(host: DriverHost, submission: Submission) -> bool:
@@ -232,8 +275,10 @@ class DriverFiles(NamedTuple):
     :param takes_uploads: whether spark-submit brings files of this worker to the driver
     :param is_awaited: whether the task ends no earlier than its application
     :param has_jars_of_worker: whether the driver uses the jars of this worker's Spark
-    :param image: URL of the folder on the driver's host in which listener and observer are; empty
-        if no such folder is known
+    :param tools: the tools folder from which Spark gets listener and observer; None if they come as
+        files of this worker
+    :param is_retry: whether there was an earlier try of the task
+    :param service: the name of the service that starts the driver; else empty
     """
 
     host: DriverHost
@@ -241,46 +286,75 @@ class DriverFiles(NamedTuple):
     delivered_to: str = ""
     are_sent: bool = False
     takes_uploads: bool = True
-    image: str = ""
     is_awaited: bool = True
     has_jars_of_worker: bool = False
+    tools: Tools | None = None
+    is_retry: bool = False
+    service: str = ""
+
+    @property
+    def place(self) -> str:
+        """The place where the driver runs, for sentences."""
+        return self.service or str(self.host)
 
     @property
     def are_on_mount(self) -> bool:
         """Whether the driver is remote, and writes into the bundle itself, over a shared mount."""
         return self.host.is_remote and not (self.delivered_to or self.are_sent)
 
-    def require_carried(self, jar: str) -> None:
-        """Refuse a jar of this worker that spark-submit cannot bring to the driver.
+    def jar(self, name: str, links: Links) -> str:
+        """Give the entry of ``--jars`` by which the driver gets a jar.
 
-        :param jar: entry of ``--jars``
-        :raise RemoteDriverError: if the jar cannot be brought there; the error names the fix
+        :param name: the path of the jar on this worker, or a URL, which is given back
+        :param links: makes a link if Spark would misread the path
+        :raise CaptureError: if Spark would misread the path, or the jar cannot be put into the
+            tools folder
+        :raise RemoteDriverError: if the driver has no way to get the jar; the error names the fix
         """
-        if self.takes_uploads or submitted_files.scheme(jar) not in ("", "file"):
-            return
-        key = UPLOAD_PATH
-        in_pod = self.host is DriverHost.KUBERNETES
-        problem = (
-            f"The driver runs in {self.host}, to which spark-submit brings no file of this worker"
-            f"{f' without {key}' if in_pod else ''}, and so not {jar}."
-        )
-        fix = (
-            "Put the jar where drivers run, in an image for instance, and give its URL there, such "
-            "as listener_jar = local:///opt/spark/lineage/openlineage-spark_2.13-1.53.0.jar."
-        )
-        if in_pod:
-            fix += f" Or set {key} to a folder that workers and pods reach."
-        raise RemoteDriverError(problem, fix)
+        is_file = submitted_files.scheme(name) in ("", "file")
+        path = submitted_files.local_path(name) if is_file else None
+        if path is None:
+            return name
+        return self._entry(path.name, path, lambda: links.entry(name))
+
+    def _entry(self, name: str, source: Path | bytes, upload: Callable[[], str]) -> str:
+        """Give the entry of ``--jars`` or ``--py-files`` by which the driver gets a file.
+
+        Spark would end the job if it could not read a URL. So a URL in the tools folder is given
+        only if such a driver is known to reach the capture location, or as a trial: in the first
+        try of a task to whose driver nothing can be uploaded.
+
+        :param source: the file on this worker, or its content
+        :param upload: gives the entry for a file of this worker
+        """
+        if self.tools is not None:
+            try:
+                tool = self.tools.put(name, source)
+            except CaptureError as error:
+                if not self.takes_uploads:
+                    raise
+                log.info("%s is uploaded with the job. %s", name, error)
+                return upload()
+            if tool.is_reached:
+                return tool.url
+            if not self.takes_uploads:
+                if self.is_retry:
+                    raise _unreached(self)
+                return tool.url
+        if not self.takes_uploads:
+            raise _uncarried(self, name)
+        return upload()
 
     def observation(
         self, submission: Submission, bundle: CaptureBundle, links: Links
     ) -> tuple[Observation | None, str | None]:
-        """Give the observer's settings; put its zip into the bundle, or find it in the image.
+        """Give the observer's settings; put its zip into the bundle, or into the tools folder.
 
         :param links: makes a link if Spark would misread the zip's path
         :return: the settings and None, or None and a sentence with the reason why the driver is not
             observed
         :raise CaptureError: if the observer cannot be written, and the driver needs it to deliver
+        :raise RemoteDriverError: if the driver has no way to get the observer
         """
         if not can_observe(submission):
             reason = "The application is no Python file"
@@ -289,28 +363,60 @@ class DriverFiles(NamedTuple):
             return None, (
                 f"{reason}, so the partitions that it reads and writes could not be observed."
             )
-        if self.takes_uploads:
-            try:
-                observer = links.entry(
-                    str(submitted_files.write_observer(cast("Path", bundle.path)))
-                )
-            except CaptureError as error:
-                if self.delivered_to:
-                    raise  # nothing else delivers
-                return None, str(error)
-        else:
-            observer = f"{self.image}/{submitted_files.OBSERVER_ZIP}"
+
+        def upload() -> str:
+            return links.entry(str(submitted_files.write_observer(cast("Path", bundle.path))))
+
+        content = submitted_files.observer_zip() if self.tools else b""
+        try:
+            observer = self._entry(submitted_files.OBSERVER_ZIP, content, upload)
+        except CaptureError as error:
+            if self.delivered_to:
+                raise  # nothing else delivers
+            return None, str(error)
         path, tag = f"{self.folder}/{OBSERVATIONS}", bundle.manifest.application_run_id
         return Observation(observer, path, tag, self.delivered_to), None
 
 
+def _unreached(files: DriverFiles) -> RemoteDriverError:
+    """Make the error for a retry whose driver may not reach the tools folder."""
+    url = files.tools.in_spark if files.tools else ""
+    problem = (
+        f"No driver in {files.place} has ever reported, and an earlier try of this task has ended, "
+        f"perhaps because Spark could not read {url}. So this try runs without lineage."
+    )
+    fix = (
+        "If the log of the earlier try's driver names that folder, give the driver the permission "
+        "and the file system, or set [sparklineage] capture_location_in_spark."
+    )
+    return RemoteDriverError(problem, fix)
+
+
+def _uncarried(files: DriverFiles, name: str) -> RemoteDriverError:
+    """Make the error for a file of this worker that the driver cannot get."""
+    in_pod = files.host is DriverHost.KUBERNETES
+    problem = (
+        f"The driver runs in {files.place}, to which no file of this worker is brought"
+        f"{f' without {UPLOAD_PATH}' if in_pod else ''}, and so not {name}."
+    )
+    fix = (
+        "Set [sparklineage] capture_location to a URL that drivers and workers reach. Or put the "
+        "jar where drivers run, in an image for instance, and give its URL there, such as "
+        "listener_jar = local:///opt/spark/lineage/openlineage-spark_2.13-1.53.0.jar."
+    )
+    if in_pod:
+        fix += f" Or set {UPLOAD_PATH} to a folder that workers and pods reach."
+    return RemoteDriverError(problem, fix)
+
+
 def driver_files(
     submission: Submission,
-    target: SubmitTarget,
+    target: Target,
     env: Mapping[str, str],
     bundle: CaptureBundle,
     options: CaptureOptions,
     links: Links,
+    budget: Budget,
 ) -> DriverFiles:
     """Decide where the driver writes; forbid links if a remote driver could not follow them.
 
@@ -318,6 +424,7 @@ def driver_files(
     :param env: the environment with which the job would be submitted
     :param bundle: a bundle that has a folder
     :param links: makes links to paths that Spark would misread
+    :param budget: the time for putting files into the tools folder
     :raise RemoteDriverError: if nothing would come back from the driver's host
     :raise CaptureError: if Spark could not find the bundle
     """
@@ -331,9 +438,13 @@ def driver_files(
         and waits_for_end(submission, host, is_polled=target.is_polled),
         has_jars_of_worker=has_jars_of_worker(host, submission),
         takes_uploads=takes_uploads(host, submission),
+        is_retry=bundle.manifest.try_number > 1,
+        service=target.service,
     )
+    if url and reads_location(host, submission, in_spark(url, options.capture_location_in_spark)):
+        files = files._replace(tools=_tools(host, submission, target, options, budget))
     is_observable = can_observe(submission)
-    if host is DriverHost.ELSEWHERE and not (is_observable or (shared and not url)):
+    if target.is_elsewhere and not (is_observable or (shared and not url)):
         problem = (
             f"The driver runs in {host} and its application is not known to be a Python file, so "
             "nothing in the driver could deliver the capture."
@@ -343,24 +454,50 @@ def driver_files(
         _require_endpoint(files, options)
         uploads = files.takes_uploads and host is not DriverHost.STANDALONE
         return files._replace(are_sent=True, takes_uploads=uploads)
-    require_reachable(host, shared=shared, delivers=bool(url))
+    require_reachable(host, files.place, shared=shared, delivers=bool(url))
     if host.is_remote and url:
-        image = "" if files.takes_uploads else _image(options)
-        _require_delivery(host, options, has_observer=files.takes_uploads or bool(image))
+        if not options.observe:
+            problem = (
+                f"The driver runs in {files.place}, and the observer, which delivers the capture, "
+                "is switched off."
+            )
+            raise RemoteDriverError(problem, "Leave out observe=False.")
         delivered_to = in_spark(url, options.capture_location_in_spark, folder.name)
-        return files._replace(delivered_to=delivered_to, image=image)
+        return files._replace(delivered_to=delivered_to)
     if host.is_remote:
         links.forbid(f"The driver runs in {host}, where a link to it would lead nowhere.")
     # On a mount, the driver finds the files of this worker without an upload.
     return files._replace(folder=str(links.plain(folder)), takes_uploads=True)
 
 
-def _host(submission: Submission, target: SubmitTarget, env: Mapping[str, str]) -> DriverHost:
+def _host(submission: Submission, target: Target, env: Mapping[str, str]) -> DriverHost:
+    if target.service:
+        return DriverHost.SERVICE
     if target.is_elsewhere:
         return DriverHost.ELSEWHERE
     # Without a connection of Airflow's, the master may be among the properties.
     master = target.master or submission.value("spark.master") or ""
     return driver_host(submission, master, target.deploy_mode, env)
+
+
+_ACCOUNT_OF_POD = "spark.kubernetes.authenticate.driver.serviceAccountName"
+
+
+def _tools(
+    host: DriverHost,
+    submission: Submission,
+    target: Target,
+    options: CaptureOptions,
+    budget: Budget,
+) -> Tools:
+    """Give the tools folder, for drivers with the rights of this submission's driver."""
+    account = (target.account, submission.value(_ACCOUNT_OF_POD) or "")
+    return Tools(
+        options.capture_location,
+        options.capture_location_in_spark,
+        "\n".join([target.service or host, target.master, *account]),
+        budget,
+    )
 
 
 def _require_endpoint(files: DriverFiles, options: CaptureOptions) -> None:
@@ -373,8 +510,8 @@ def _require_endpoint(files: DriverFiles, options: CaptureOptions) -> None:
     """
     if not options.capture_endpoint:
         problem = (
-            f"The driver runs in {files.host} and the application is no Python file, so nothing in "
-            "the driver could deliver the capture."
+            f"The driver runs in {files.place} and the application is no Python file, so nothing "
+            "in the driver could deliver the capture."
         )
         fix = (
             "Set [sparklineage] capture_endpoint to a name by which drivers reach this worker, "
@@ -384,49 +521,10 @@ def _require_endpoint(files: DriverFiles, options: CaptureOptions) -> None:
         raise RemoteDriverError(problem, fix)
     if not files.is_awaited:
         problem = (
-            f"The driver runs in {files.host} and the task does not wait for its end, so nobody "
+            f"The driver runs in {files.place} and the task does not wait for its end, so nobody "
             "would take the events that it sends."
         )
         fix = "Leave out waitAppCompletion=false where lineage is wanted."
-        raise RemoteDriverError(problem, fix)
-
-
-def _image(options: CaptureOptions) -> str:
-    """Give the ``local:`` URL of the folder that has the listener's jar on the driver's host.
-
-    :param options: the settings, of which ``listener_jar`` is looked at
-    :return: the URL; empty if ``listener_jar`` is not a ``local:`` URL
-    """
-    jar = options.listener_jar
-    is_there = isinstance(jar, str) and submitted_files.scheme(jar) == "local"
-    return str(jar).rpartition("/")[0] if is_there else ""
-
-
-def _require_delivery(host: DriverHost, options: CaptureOptions, *, has_observer: bool) -> None:
-    """Refuse a driver without an observer: nothing else in it delivers the captured files.
-
-    :param options: the settings, of which ``observe`` is looked at
-    :param has_observer: whether the observer's zip is uploaded, or is in the driver's image
-    :raise RemoteDriverError: if there is no observer; the error names the fix
-    """
-    if not options.observe:
-        problem = (
-            f"The driver runs in {host}, and the observer, which delivers the capture, is switched "
-            "off."
-        )
-        raise RemoteDriverError(problem, "Leave out observe=False.")
-    if not has_observer:
-        key = UPLOAD_PATH
-        problem = f"The driver runs in {host}, to which spark-submit brings no file of this worker"
-        problem += "." if host is DriverHost.ELSEWHERE else f" without {key}."
-        fix = (
-            f"Put the listener's jar and {submitted_files.OBSERVER_ZIP}, which `sparklineage "
-            "fetch-listener` leaves in the same folder, into one folder of the image, and set "
-            "[sparklineage] listener_jar to "
-            "local:///opt/spark/lineage/openlineage-spark_2.13-1.53.0.jar, if it is that one."
-        )
-        if host is not DriverHost.ELSEWHERE:
-            fix += f" Or set {key} to a folder that workers and pods reach."
         raise RemoteDriverError(problem, fix)
 
 

@@ -162,6 +162,12 @@ def without_secret_transport(submission: Submission) -> Submission:
     return submission.without_conf(*argued).with_conf(nowhere)
 
 
+def without_transport(submission: Submission) -> Submission:
+    """Remove all properties of a transport from the arguments."""
+    keys = [key for key in submission.conf if key.startswith(TRANSPORT)]
+    return submission.without_conf(*keys) if keys else submission
+
+
 _SHORTEST_SECRET = 6
 """The number of characters of the shortest secret that is hidden: to hide `1` or `true` everywhere
 would spoil a whole log."""

@@ -30,15 +30,17 @@ if TYPE_CHECKING:
 class Submission(Frozen, frozen=True):
     """The arguments of a spark-submit call that injection reads and replaces.
 
-    The call is that of a SparkSubmitOperator, or of a shell command, or one that only
-    ``sparklineage doctor`` makes. A SparkContext that is made without spark-submit has only
-    ``conf``: its properties.
+    The call is that of a SparkSubmitOperator, or of a shell command, or of a service such as Livy,
+    or one that only ``sparklineage doctor`` makes. A SparkContext that is made without spark-submit
+    has only ``conf``: its properties.
 
     :param conf: the properties of ``--conf``, by name
     :param jars: the text of ``--jars``; ``jars``, ``packages``, ``driver_class_path`` and
         ``py_files`` are None if the user does not set them
     :param application: the submitted file; only a ``.py`` file has a Python driver to observe
     :param env_vars: the operator's ``env_vars``; {} if there is no operator
+    :param properties_file: the path for ``--properties-file``; None if Spark reads
+        ``spark-defaults.conf``
     :param file_properties: the content of the properties file, or else of ``spark-defaults.conf``
     :param new_file: the content of a new properties file that has to replace ``file_properties``,
         because a new value may be a secret and must not become an argument; None if the file is
@@ -52,6 +54,7 @@ class Submission(Frozen, frozen=True):
     py_files: str | None = None
     application: str = ""
     env_vars: Mapping[str, str] = field(default_factory=dict)
+    properties_file: str | None = None
     file_properties: Mapping[str, str] = field(default_factory=dict)
     new_file: Mapping[str, str] | None = None
 
@@ -131,6 +134,7 @@ class Submission(Frozen, frozen=True):
         return Submission(
             application=self.application,
             env_vars=self.env_vars,
+            properties_file=self.properties_file,
             file_properties=self.file_properties,
             new_file=file,
         )
@@ -213,14 +217,13 @@ def _flag_value(text: str, flag: str) -> str:
     return match[1] if match else ""
 
 
-def arguments(submission: Submission, properties_file: str | None) -> list[str]:
+def arguments(submission: Submission) -> list[str]:
     """Give the arguments of ``spark-submit`` for a submission, without the application.
 
-    :param properties_file: the path for ``--properties-file``; None to leave out this flag
     :return: the flags, each followed by its value
     """
     flags = {
-        "--properties-file": properties_file,
+        "--properties-file": submission.properties_file,
         "--jars": submission.jars,
         "--packages": submission.packages,
         "--py-files": submission.py_files,
@@ -231,9 +234,6 @@ def arguments(submission: Submission, properties_file: str | None) -> list[str]:
     return words
 
 
-def shell_arguments(submission: Submission, properties_file: str | None) -> str:
-    """Give the arguments of a submission on one line, quoted for a shell.
-
-    :param properties_file: the path for ``--properties-file``; None to leave out this flag
-    """
-    return shlex.join(arguments(submission, properties_file))
+def shell_arguments(submission: Submission) -> str:
+    """Give the arguments of a submission on one line, quoted for a shell."""
+    return shlex.join(arguments(submission))

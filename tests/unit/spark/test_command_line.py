@@ -111,14 +111,19 @@ def test_scripts_that_a_text_names_are_read(tmp_path):
 
 
 def test_arguments_are_words_of_a_shell():
-    submission = Submission(conf={"spark.a": "b c", "spark.d": "'"}, jars="a b.jar", py_files="x")
-    words = shlex.split(shell_arguments(submission, "/tmp/p q"))
+    submission = Submission(
+        conf={"spark.a": "b c", "spark.d": "'"},
+        jars="a b.jar",
+        py_files="x",
+        properties_file="/tmp/p q",
+    )
+    words = shlex.split(shell_arguments(submission))
     assert words == [
         *("--properties-file", "/tmp/p q"),
         *("--jars", "a b.jar", "--py-files", "x"),
         *("--conf", "spark.a=b c", "--conf", "spark.d='"),
     ]
-    assert shell_arguments(Submission(), None) == ""
+    assert shell_arguments(Submission()) == ""
 
 
 def test_in_a_file_arguments_win_over_what_the_file_had():
@@ -138,5 +143,5 @@ def test_in_a_file_arguments_win_over_what_the_file_had():
         "spark.jars.packages": "p",
         "spark.submit.pyFiles": "f",
     }
-    assert shell_arguments(after, None) == ""
+    assert shell_arguments(after) == ""
     assert after.application == "job.py"

@@ -25,7 +25,6 @@ from airflow_provider_sparklineage.spark.submit import (
     fetching,
     listener,
     listener_selection,
-    submitted_files,
 )
 from airflow_provider_sparklineage.spark.submit.distribution import SparkDistribution
 from tests.loopback import Handler, serving
@@ -569,21 +568,6 @@ def test_the_command_needs_no_spark_where_the_jar_is_given(env, given, monkeypat
     assert "Fetching openlineage-spark_2.13 1.53.0 for Spark 4.0.1" in printed.err
     assert cli.main(command) == 0  # and the second time it is there
     assert capsys.readouterr().err == ""
-
-
-def test_the_command_puts_the_observer_next_to_the_jar_for_whoever_makes_an_image(
-    env, given, monkeypatch
-):
-    for name, value in env.items():
-        monkeypatch.setenv(name, value)
-    command = ["fetch-listener", "--spark-version", "4.0.1", "--from", str(given)]
-    assert cli.main(command) == 0
-    zipped = fetching.cache_folder(env) / "sparklineage_observer.zip"
-    assert zipped.read_bytes() == submitted_files.observer_zip()
-    assert zipped.stat().st_mode & 0o444 == 0o444  # the driver in the image is another user
-    zipped.unlink()
-    zipped.mkdir()
-    assert cli.main(command) == 0  # the jar is what was asked for
 
 
 def test_the_command_reports_what_is_no_version(capsys):

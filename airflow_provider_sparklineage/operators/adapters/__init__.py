@@ -1,0 +1,90 @@
+"""Adapters: one module for each way in which an operator of Airflow starts Spark.
+
+An adapter translates between an operator and the values that injection works with. ``read`` gives
+the operator's submission and its target: who starts the driver, and what is known of its Spark.
+``write`` puts a submission with the listener into the operator's arguments. An adapter decides
+nothing else: where the driver's reports come back, which jar is used and what must not be shown is
+decided in :mod:`airflow_provider_sparklineage.spark.submit`, for all of them.
+
+To add a service, write its module here; a mixin and an operator in ``operators.<service>`` that
+name it as ``lineage_adapter``, with the fields that are traced and those that ``write`` changes;
+and its kind in :mod:`airflow_provider_sparklineage.operators.adoption.kinds`. The provider of the
+service is imported by the operator's module alone, which nobody imports without using it.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from airflow.providers.common.compat.openlineage.utils.spark import (
+    inject_transport_information_into_spark_properties,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from airflow.providers.common.compat.sdk import Context
+
+    from airflow_provider_sparklineage.spark.submit.deploy_mode import Target
+    from airflow_provider_sparklineage.spark.submit.submission import Submission
+
+
+class Adapter(Protocol):
+    """The functions of an adapter's module."""
+
+    def read(self, operator: Any, context: Context) -> tuple[Submission, Target]:
+        """Read the submission from the operator's rendered arguments.
+
+        :raise SparkLineageError: if the arguments have another form than the service takes
+        """
+
+    def write(self, operator: Any, submission: Submission) -> None:
+        """Replace the operator's arguments by those of a submission that :meth:`read` gave.
+
+        Containers are replaced and not changed: the operator may share them with the DAG.
+        """
+
+
+def adapter(name: str) -> Adapter:
+    """Import the adapter of a name, which is that of its module."""
+    return cast("Adapter", import_module(f"{__name__}.{name}"))
+
+
+# If `openlineage_inject_transport_info` asks for it, Spark gets Airflow's own transport. The stock
+# operator would pass the transport by `--conf`, where every user of the machine can read its key.
+# So the functions below take the transport from the provider and correct it; it is then passed on
+# like a transport of the user's.
+
+
+def airflow_transport(operator: Any, flag: str, context: Context) -> dict[str, str]:
+    """Give the Spark properties of Airflow's transport, and keep the operator from injecting them.
+
+    :param flag: the operator's attribute for ``openlineage_inject_transport_info``; it is switched
+        off until the operator's execution has ended
+    :return: the properties; ``{}`` if the flag was off already
+    """
+    if not getattr(operator, flag, False):
+        return {}
+    setattr(operator, flag, False)
+    provided: Mapping[str, Any] = inject_transport_information_into_spark_properties({}, context)
+    return corrected_transport(provided)
+
+
+def corrected_transport(properties: Mapping[str, Any]) -> dict[str, str]:
+    """Correct those properties which Airflow's provider makes and the listener would misread.
+
+    The listener puts ``Bearer`` before a key itself, so that prefix is removed. The provider
+    truncates a timeout below a second to 0, which the listener takes as no time at all, so a
+    timeout of 0 is left out.
+
+    :return: all properties as texts, except those without a value
+    """
+    corrected = {}
+    for key, value in properties.items():
+        if value is None or (key.endswith(".timeoutInMillis") and str(value) == "0"):
+            continue
+        corrected[key] = str(value)
+        if key.endswith(".auth.apiKey"):
+            corrected[key] = corrected[key].removeprefix("Bearer ")
+    return corrected
