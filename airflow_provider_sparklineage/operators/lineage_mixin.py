@@ -12,11 +12,13 @@ import re
 from collections.abc import Collection, Mapping
 from contextlib import contextmanager
 from copy import copy
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from airflow.providers.common.compat.sdk import AirflowFailException, AirflowTaskTimeout
 from airflow.sdk import BaseOperator, XComArg
 from airflow.sdk.bases.operator import BaseOperatorMeta
+from airflow.sdk.exceptions import TaskDeferred
 
 from airflow_provider_sparklineage.expectations.declarations import DatasetSubset, listed
 from airflow_provider_sparklineage.links.lineage import LINKS, push
@@ -454,21 +456,55 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
 
     def execute(self, context: Context) -> Any:
         """Run the job with the listener in it, then collect the driver's reports."""
-        current = self.lineage_try
+        current, execute = self.lineage_try, super().execute  # type: ignore[misc]
         if not current.is_on or not current.is_sent():
-            return super().execute(context)  # type: ignore[misc]
-        from airflow_provider_sparklineage.model.terms import Outcome
+            return execute(context)
         from airflow_provider_sparklineage.operators.attempt import prepare
 
         with current.cost.before_job:
             capture, put_back = self._begin_lineage(context)
         if capture is None:
-            return super().execute(context)  # type: ignore[misc]
+            return execute(context)
         with current.cost.before_job:
             push(self, context)
-            manifest = capture.bundle.manifest
-            prepare.push_expected(manifest, context, current.prepared)
-        outcome = Outcome.FAIL
+            prepare.push_expected(capture.bundle.manifest, context, current.prepared)
+        return self._run_with_lineage(partial(execute, context), capture, put_back, context)
+
+    def resume_execution(
+        self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context
+    ) -> Any:
+        """Go on with a task that was deferred, then collect the reports of the driver.
+
+        This may be another process than that of :meth:`execute`, on another worker. A trigger that
+        failed or took too long raises an error here.
+        """
+        current = self.lineage_try
+        resume = partial(super().resume_execution, next_method, next_kwargs, context)  # type: ignore[misc]
+        if not current.is_on or not current.is_sent():
+            return resume()
+        with current.cost.before_job:
+            capture = current.resume(context)
+        if capture is None:
+            return resume()
+        return self._run_with_lineage(resume, capture, lambda: None, context)
+
+    def _run_with_lineage(
+        self,
+        run: Callable[[], Any],
+        capture: Capture,
+        put_back: Callable[[], None],
+        context: Context,
+    ) -> Any:
+        """Run the job, and collect what its driver reports, unless the task is deferred.
+
+        :param run: runs the job, or waits for its end
+        :param capture: the capture of the try
+        :param put_back: removes the injected parts from the operator's arguments
+        """
+        from airflow_provider_sparklineage.model.terms import Outcome
+
+        current, manifest = self.lineage_try, capture.bundle.manifest
+        outcome, is_deferred = Outcome.FAIL, False
         failures: list[AirflowFailException] = []
 
         def has_failed(lineage: TaskLineage) -> bool:
@@ -481,27 +517,38 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
 
         try:
             with self._lineage_running(context):
-                result = super().execute(context)  # type: ignore[misc]
+                result = run()
             outcome = Outcome.COMPLETE
+        except TaskDeferred:
+            is_deferred = True
+            raise
         except AirflowTaskTimeout:
             # Spark still runs, and Airflow stops it only when execute() has returned, so collecting
             # has to be quick.
             current.deadline.killed()
             raise
         finally:
-            if self._is_lineage_refused():  # no job was started, so there is none to wait for
-                current.note(is_refused=True, is_awaited=True)
-            elif changes := self._failed_lineage_submission():
-                current.note(**changes)
-            # Lineage is collected here and not in the hooks, because Airflow stops a hook after ten
-            # seconds and loses the event.
-            with current.cost.after_job:
-                current.finish(outcome, has_failed, context)
-            log.info("Lineage took %s.", current.cost)
+            if is_deferred:
+                current.leave()
+            else:
+                if not capture.is_taken_up:
+                    self._note_failed_submission()
+                # Lineage is collected here and not in the hooks, because Airflow stops a hook after
+                # ten seconds and loses the event.
+                with current.cost.after_job:
+                    current.finish(outcome, has_failed, context)
+                log.info("Lineage took %s.", current.cost)
             put_back()
         if failures:
             raise failures[0]
         return result
+
+    def _note_failed_submission(self) -> None:
+        """Note in the capture if no job was started, or if its submission failed."""
+        if self._is_lineage_refused():  # there is no job to wait for
+            self.lineage_try.note(is_refused=True, is_awaited=True)
+        elif changes := self._failed_lineage_submission():
+            self.lineage_try.note(**changes)
 
     def _begin_lineage(self, context: Context) -> tuple[Capture | None, Callable[[], None]]:
         """Put the listener into the job; give the capture, and a function that undoes the change.
@@ -514,7 +561,10 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
         own = self._arguments_before_lineage()
         try:
             capture = self.lineage_try.begin(
-                self, context, lambda capture: self._inject_lineage(capture, context)
+                self,
+                context,
+                lambda capture: self._inject_lineage(capture, context),
+                is_found_by_name=bool(getattr(self, "deferrable", False)),
             )
         except BaseException:  # the job is not started
             for name, value in own.items():

@@ -34,6 +34,7 @@ from airflow_provider_sparklineage.settings.checks import (
 from airflow_provider_sparklineage.spark import driver
 from airflow_provider_sparklineage.spark.capture import bundle as capture
 from airflow_provider_sparklineage.spark.capture.remote import received
+from airflow_provider_sparklineage.spark.capture.tools import note_reached
 from airflow_provider_sparklineage.spark.submit import submission, submitted_files
 from airflow_provider_sparklineage.spark.submit.additions import injected, resolved
 from airflow_provider_sparklineage.spark.submit.deploy_mode import Target
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from airflow_provider_sparklineage.settings.resolution import Settings
-    from airflow_provider_sparklineage.spark.capture.tools import Tools
 
 
 # --- the capture location -------------------------------------------------------------------------
@@ -207,7 +207,7 @@ def _tried(
     for name, content in spark.ORDERS.items():
         store.write(f"tables/orders/{name}", content.encode())
     try:
-        tools = _submit(conn_id, conf, settings, bundle, in_spark)
+        unreached = _submit(conn_id, conf, settings, bundle, in_spark)
     except bounded.OutOfTimeError:
         text = f"The application did not end within {TIMEOUT_S} seconds."
         return failed(spark.TRIAL, text, _LOOK)
@@ -232,8 +232,7 @@ def _tried(
             "The driver's log has a line that begins with `sparklineage:` and says why. Give the "
             "driver's user the permission, or set [sparklineage] capture_location_in_spark.",
         )
-    if tools is not None:
-        tools.note_reached(Deadline().part(_COLLECT_S))
+    note_reached(unreached, budget)
     found = replace(bundle, manifest=replace(manifest, degradations=delivered.degradations))
     event = merged_event(found, task_lineage(found))
     return spark.judged(event, machine, "", time.monotonic() - begun, "in the cluster ")
@@ -265,7 +264,7 @@ def _submit(
     settings: Settings,
     bundle: capture.CaptureBundle,
     in_spark: str,
-) -> Tools | None:
+) -> tuple[str, ...]:
     """Submit the application and wait for its end, as the operator's hook does.
 
     :param conn_id: the id of the Spark connection
@@ -273,7 +272,7 @@ def _submit(
     :param settings: the settings of a task
     :param bundle: the bundle in the driver's folder
     :param in_spark: URL of the driver's folder, as Spark knows it
-    :return: the tools folder, if the driver may get listener and observer from there
+    :return: the marks in the tools folder to write when the driver has delivered
     :raise OutOfTimeError: if it takes too long; the application is killed then
     """
     connection = SparkSubmitHook(conn_id=conn_id)._connection  # noqa: SLF001  (as the operator)
@@ -306,6 +305,6 @@ def _submit(
         except bounded.OutOfTimeError:
             hook.on_kill()
             raise
-        return carried.tools
+        return carried.unreached_tools
     finally:
         files.remove()

@@ -41,6 +41,7 @@ def read(operator: Any, context: Context) -> tuple[Submission, Target]:
         transport=airflow_transport(operator, TRANSPORT_FLAG, context),
         is_polled=operator.deferrable or operator._polling_interval > 0,  # noqa: SLF001
         service="Livy",
+        is_deferred=operator.deferrable,
         account=f"{operator._livy_conn_id} {batch.get('proxy_user') or ''}",  # noqa: SLF001
     )
     return submission, target

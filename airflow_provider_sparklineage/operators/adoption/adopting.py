@@ -275,7 +275,7 @@ def decide(task: Any, rules: AdoptionRules) -> Decision:
     if not verdict.adopts:
         reason = "no rule is for it" if number is None else f"rule {number + 1} excludes it"
         return Decision(False, f"left alone: {reason}", number)
-    obstacle = known.obstacle or _of_task(task, known)
+    obstacle = known.obstacle or _of_task(task, known, kind)
     if obstacle:
         return Decision(False, f"left alone: {obstacle}", number)
     return Decision(True, "adopted" if number is None else f"adopted (rule {number + 1})", number)
@@ -337,6 +337,8 @@ def _obstacle(
     :param reserved: names of the attributes that lineage adds
     """
     own = kind.own_classes(cls)
+    if kind.may_defer and cls.start_from_trigger:  # type: ignore[attr-defined]
+        return "it starts in the triggerer, where nothing can be added to its job"
     if obstacle := obstacles.unreached(own, kind.methods):
         return obstacle
     name = (
@@ -400,7 +402,7 @@ def _is_deferrable(own: Sequence[type]) -> bool:
     return obstacles.defers(own)
 
 
-def _of_task(task: Any, known: _Class) -> str:
+def _of_task(task: Any, known: _Class, kind: Kind) -> str:
     """Give the reason why a single task cannot be adopted; empty if it can.
 
     :param known: the facts about the task's class
@@ -408,7 +410,8 @@ def _of_task(task: Any, known: _Class) -> str:
     attributes, arguments = _made_with(task)
     if attributes.get("start_from_trigger"):
         return "it is deferrable"
-    if attributes.get("deferrable", arguments.get("deferrable", known.is_deferrable)):
+    is_deferrable = attributes.get("deferrable", arguments.get("deferrable", known.is_deferrable))
+    if is_deferrable and not kind.may_defer:
         return "it is deferrable"
     function = attributes.get("python_callable")
     if callable(function) and inspect.iscoroutinefunction(inspect.unwrap(function)):

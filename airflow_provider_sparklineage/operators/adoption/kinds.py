@@ -38,12 +38,14 @@ class Kind(NamedTuple):
     :param methods: methods of the stock class that the operator with lineage overrides
     :param replaced: attributes that are reset when the listener is injected, so that the stock
         class makes them anew
+    :param may_defer: whether a task keeps its lineage while it waits in the triggerer
     """
 
     stock: str
     ours: str
     methods: tuple[str, ...]
     replaced: tuple[str, ...] = ()
+    may_defer: bool = False
 
     def own_classes(self, cls: type) -> tuple[type, ...]:
         """Give the classes before the stock class in the method resolution order of ``cls``."""
@@ -66,7 +68,8 @@ KINDS = (
     Kind(
         "airflow.providers.apache.livy.operators.livy.LivyOperator",
         "airflow_provider_sparklineage.operators.livy.SparkLineageLivyOperator",
-        ("execute",),
+        ("execute", "resume_execution"),
+        may_defer=True,
     ),
 )
 _MAPPED = "airflow.sdk.definitions.mappedoperator.MappedOperator"

@@ -123,7 +123,7 @@ def _received(
     capture: Capture, bundle: CaptureBundle, deadline: Deadline
 ) -> tuple[Capture, CaptureBundle]:
     """Download the files that drivers in a cluster have delivered; note what is missing."""
-    from airflow_provider_sparklineage.spark.capture import remote
+    from airflow_provider_sparklineage.spark.capture import remote, tools
     from airflow_provider_sparklineage.spark.submit.submitted_files import observer_digest
 
     delivered = remote.received(
@@ -135,8 +135,8 @@ def _received(
     )
     if capture.unsubmitted and not delivered.has_begun:
         delivered = delivered.without_driver(capture.unsubmitted)
-    if delivered.has_begun and capture.tools is not None:
-        capture.tools.note_reached(deadline.part(_END_S, _KEPT_S))
+    if delivered.has_begun:
+        tools.note_reached(bundle.manifest.unreached_tools, deadline.part(_END_S, _KEPT_S))
     bundle = bundle.noted(
         *(safe_degradation(d.code, d.message) for d in delivered.degradations),
         degradations=delivered.earlier,

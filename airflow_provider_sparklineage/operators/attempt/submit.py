@@ -55,7 +55,6 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.settings.resolution import Settings
     from airflow_provider_sparklineage.spark.capture.download import Follower
     from airflow_provider_sparklineage.spark.capture.receiver import Receiver
-    from airflow_provider_sparklineage.spark.capture.tools import Tools
     from airflow_provider_sparklineage.spark.submit.additions import ResolvedSubmission
     from airflow_provider_sparklineage.spark.submit.deploy_mode import Target
     from airflow_provider_sparklineage.spark.submit.submission import Submission
@@ -208,7 +207,8 @@ class Capture(Frozen, frozen=True):
     :param is_submitted: whether this try submitted the job itself
     :param resumed_id: the id by which Airflow knows the job of the earlier try
     :param is_refused: whether Airflow did not submit the job, so that no driver is going to deliver
-    :param tools: the tools folder, if the driver may get listener and observer from there
+    :param is_found_by_name: whether another process has to find the bundle at the capture location
+    :param is_taken_up: whether another process of this try submitted the job
     :param is_delivered: whether a driver in a cluster has reported that it delivered all its files
     :param unsubmitted: a sentence on the failure of spark-submit, if the driver would run in a
         cluster; empty if spark-submit did not fail, or that is not known
@@ -225,7 +225,8 @@ class Capture(Frozen, frozen=True):
     is_submitted: bool = False
     resumed_id: str = ""
     is_refused: bool = False
-    tools: Tools | None = None
+    is_found_by_name: bool = False
+    is_taken_up: bool = False
     is_delivered: bool = False
     unsubmitted: str = ""
 
@@ -260,7 +261,12 @@ def safe_degradation(code: DegradationCode, message: str) -> Degradation:
 
 
 def begun(
-    context: Context, settings: Settings, conn_id: str, *, of_command: bool = False
+    context: Context,
+    settings: Settings,
+    conn_id: str,
+    *,
+    of_command: bool = False,
+    is_found_by_name: bool = False,
 ) -> Capture:
     """Make the bundle of a try, and give the capture with it.
 
@@ -268,17 +274,61 @@ def begun(
 
     :param conn_id: the connection that the settings were read from
     :param of_command: whether spark-submit is in a command of the user's own
+    :param is_found_by_name: whether another process has to find the bundle at the capture location
     :raise CaptureError: if the bundle cannot be made and ``settings.strict`` is true
     """
     manifest = manifest_of(context, settings, of_command=of_command)
     try:
-        bundle = bundles.create(settings.capture_location.folder, manifest)
+        bundle = bundles.create(
+            settings.capture_location.folder,
+            manifest,
+            is_found_by_name=of_command or is_found_by_name,
+        )
     except (CaptureError, OSError) as error:
         if settings.strict:
             raise
         reason = safe_degradation(DegradationCode.CAPTURE_UNAVAILABLE, str(error))
         bundle = CaptureBundle(None, manifest).noted(reason)
-    return Capture(settings, bundle, OwnFiles(bundle.path), conn_id, is_awaited=not of_command)
+    return Capture(
+        settings,
+        bundle,
+        OwnFiles(bundle.path),
+        conn_id,
+        is_awaited=not of_command,
+        is_found_by_name=is_found_by_name,
+    )
+
+
+_TAKE_UP_S = 20.0  # the task waits, but its job has ended
+
+
+def taken_up(context: Context, settings: Settings, conn_id: str) -> Capture:
+    """Take up the capture of a try that was deferred, by the manifest at the capture location.
+
+    If the manifest cannot be found, the capture has none of the job's lineage, and a degradation
+    has the reason.
+
+    :param conn_id: the connection that the settings were read from
+    """
+    capture = begun(context, settings, conn_id, is_found_by_name=True)
+    own, location = capture.bundle, settings.capture_location
+    if own.path is None:
+        return capture
+    from airflow_provider_sparklineage.spark.capture import remote_bundles
+
+    url = f"{location.url}/{own.path.name}"
+    try:
+        if not location.url:
+            problem = "The task was deferred, and the capture location is on one worker alone."
+            fix = "Set [sparklineage] capture_location to a URL that drivers and workers reach."
+            raise CaptureError(problem, fix)  # noqa: TRY301  (handled like an unreadable manifest)
+        theirs = remote_bundles.manifest_of(url, Deadline().part(_TAKE_UP_S))
+    except CaptureError as error:
+        return capture.degraded(DegradationCode.CAPTURE_UNAVAILABLE, str(error))
+    manifest = replace(theirs, worker=own.manifest.worker, remote=url)
+    bundle = replace(own, manifest=manifest)
+    # Without a remote folder nothing was added to the job, and no driver delivers.
+    return replace(capture, bundle=bundle, is_taken_up=True, is_refused=not theirs.remote)
 
 
 def injected(
@@ -362,12 +412,17 @@ def announced(capture: Capture) -> tuple[Capture, bool]:
     :return: the capture; False if the store did not take the manifest, else True
     :raise CaptureError: if the store does not take the manifest and ``settings.strict`` is true
     """
-    if not capture.bundle.manifest.remote:
+    manifest = capture.bundle.manifest
+    location = capture.settings.capture_location.url
+    url = manifest.remote
+    if not url and capture.is_found_by_name and location and capture.bundle.path:
+        url = f"{location}/{capture.bundle.path.name}"
+    if not url:
         return capture, True
     try:
         from airflow_provider_sparklineage.spark.capture import remote_bundles
 
-        remote_bundles.announce(capture.bundle.manifest, Deadline().part(_ANNOUNCE_S))
+        remote_bundles.announce(manifest, Deadline().part(_ANNOUNCE_S), url)
     except Exception as error:
         if capture.settings.strict:
             raise
@@ -419,7 +474,8 @@ def submittable(
                 deploy_mode.refuse_connect(submission, target.master, os.environ)
                 return Submittable(replace(capture, is_in_process=True), submission)
             if target.service:
-                capture, submission = _without_secret_transport(capture, submission, target)
+                capture, submission = _with_public_transport(capture, submission, target)
+                target = target._replace(transport={})
             before = additions.resolved(submission, target, capture.settings)
             mask(*injection.transport_secrets(before.submission))
             properties = before.submission
@@ -433,17 +489,17 @@ def submittable(
     return protected(capture, submission, target)
 
 
-def _without_secret_transport(
+def _with_public_transport(
     capture: Capture, submission: Submission, target: Target
 ) -> tuple[Capture, Submission]:
-    """Leave out a transport with a secret, which a service would show to all its users.
+    """Add Airflow's transport; leave out a transport with a secret, which a service would show.
 
     The listener's events are collected all the same.
     """
     exposed = additions.with_transport(submission, target)
     mask(*injection.transport_secrets(exposed))
     if injection.without_secret_transport(exposed) is exposed:
-        return capture, submission
+        return capture, exposed
     reason = f"{target.service} takes no file of this worker for it, and shows what it takes."
     return _transport_left_out(capture, reason), injection.without_transport(submission)
 
@@ -475,10 +531,11 @@ def _with_listener(
     if after.delivers and bundle.path is not None:
         remote = f"{settings.capture_location.url}/{bundle.path.name}"
     versions = {"spark": before.spark.version, "scala": before.spark.scala}
-    capture = replace(capture, is_awaited=after.is_awaited, tools=after.tools).noted(
+    capture = replace(capture, is_awaited=after.is_awaited).noted(
         *after.degradations,
         remote=remote,
         injected=after.names,
+        unreached_tools=after.unreached_tools,
         versions={**manifest.versions, **versions},
     )
     return Submittable(capture, submission)

@@ -341,6 +341,7 @@ class Try:
         inject: Callable[[Capture], Capture],
         *,
         of_command: bool = False,
+        is_found_by_name: bool = False,
     ) -> Capture | None:
         """Begin the try's capture before the job is submitted; raises only if the try is strict.
 
@@ -348,6 +349,8 @@ class Try:
         :param inject: puts the listener into the operator's submission; without a bundle it only
             moves secrets out of the arguments
         :param of_command: whether spark-submit is in a command of the user's own
+        :param is_found_by_name: whether another process has to find the bundle: the task may be
+            deferred
         :return: the capture; None if there is not even a manifest: a warning has the reason
         """
         # Also the modules that finish() needs: Airflow's task timeout must not fire in an import
@@ -363,7 +366,13 @@ class Try:
         try:
             resolved, wrong = self._usable_settings()
             strict = resolved.strict
-            capture = submit.begun(context, resolved, self.arguments.conn_id, of_command=of_command)
+            capture = submit.begun(
+                context,
+                resolved,
+                self.arguments.conn_id,
+                of_command=of_command,
+                is_found_by_name=is_found_by_name,
+            )
         except Exception as error:
             if strict:
                 raise
@@ -383,10 +392,34 @@ class Try:
             from airflow_provider_sparklineage.operators.attempt import publish
 
             publish.keep_additions(capture, context)
-        if is_announced and capture.is_awaited:
+        if is_announced and capture.is_awaited and not is_found_by_name:
             capture.own_files.follow(capture.bundle)
         self.capture = capture
         return capture
+
+    def leave(self) -> None:
+        """Give up what this process has of the capture, because the task is deferred.
+
+        Its driver delivers to the remote folder, which the process finds that ends the task.
+        """
+        if self.capture is not None:
+            self.capture.abandon()
+            self.capture = None
+
+    def resume(self, context: Context) -> Capture | None:
+        """Take up the capture of this try, which another process has begun; never raises.
+
+        :return: the capture; None if there is not even a manifest: a warning has the reason
+        """
+        from airflow_provider_sparklineage.operators.attempt import collect, submit  # noqa: F401
+
+        self.capture, self.deadline = None, Deadline()
+        try:
+            resolved, _ = self._usable_settings()
+            self.capture = submit.taken_up(context, resolved, self.arguments.conn_id)
+        except Exception as error:
+            self._without_lineage(f"It could not be taken up ({type(error).__name__}: {error}).")
+        return self.capture
 
     def _usable_settings(self) -> tuple[resolution.Settings, SettingsError | None]:
         """Resolve the settings; if that fails, give the defaults and the error.

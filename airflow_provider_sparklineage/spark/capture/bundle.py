@@ -162,6 +162,8 @@ class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
     remote: str = ""
     """URL of the folder to which a driver in a cluster delivers its capture, as Airflow knows the
     folder; empty if the driver writes into the bundle."""
+    unreached_tools: tuple[str, ...] = ()
+    """URLs of the marks in the tools folder that are written when a driver has delivered."""
     attempts: tuple[DriverAttempt, ...] = ()
     """The drivers that delivered, in their order; empty if the first driver was the only one."""
     of_command: bool = False
@@ -342,10 +344,12 @@ def encoded(manifest: Manifest) -> bytes:
     return msgspec.json.format(msgspec.json.encode(manifest)) + b"\n"
 
 
-def create(location: Path, manifest: Manifest) -> CaptureBundle:
+def create(location: Path, manifest: Manifest, *, is_found_by_name: bool = False) -> CaptureBundle:
     """Make the bundle of a try below ``location``, with the manifest and an empty file for events.
 
     :param location: the folder of all bundles; it is made if it is missing
+    :param is_found_by_name: whether another process has to find the bundle of this try: then its
+        name is made of the try alone, and a bundle of this name is removed
     :raise CaptureError: if the location is not a directory that only this user can write to, or
         the bundle cannot be made in it
     """
@@ -357,7 +361,7 @@ def create(location: Path, manifest: Manifest) -> CaptureBundle:
         prefix = "try-"
         if manifest.task:
             prefix = f"{name_of_tries(manifest.task)}{manifest.task.try_number}-"
-        if manifest.of_command:
+        if is_found_by_name:
             path = location / f"{prefix}{manifest.application_run_id[:8]}"
             remove(path)  # left by an earlier execution of the same try, as in `tasks test`
             path.mkdir(mode=0o700)

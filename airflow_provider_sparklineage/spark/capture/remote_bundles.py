@@ -58,13 +58,14 @@ _YARN = re.compile(r"application_\d+_\d+")
 _SWEPT = ".swept-remote"
 
 
-def announce(manifest: Manifest, budget: Budget) -> None:
+def announce(manifest: Manifest, budget: Budget, url: str = "") -> None:
     """Write the manifest of a try into the try's remote folder.
 
-    :param manifest: the manifest, which has the URL of the folder
+    :param manifest: the manifest
+    :param url: the URL of the folder; empty if the manifest has it
     :raise CaptureError: if the store fails, or does not store the manifest in time
     """
-    url = manifest.remote
+    url = url or manifest.remote
 
     def write() -> None:
         Objects(url, is_for_group=True).write(MANIFEST, capture.encoded(manifest))

@@ -13,7 +13,7 @@ a job reads it. Spark's executors may start late and read the jar then, so a fol
 when no task has needed its file for :data:`UNUSED`.
 
 Spark ends a job whose jar it cannot read. A driver that has delivered to the location reaches it,
-so the worker then notes who that driver was (``reached-by-``, :meth:`Tools.note_reached`). As long
+so the worker then notes who that driver was (``reached-by-``, :func:`note_reached`). As long
 as this is not noted, :mod:`airflow_provider_sparklineage.spark.submit.deploy_mode` brings the file
 in another way if there is one.
 """
@@ -35,7 +35,7 @@ from airflow_provider_sparklineage.storage.bounded import StoreError, within_bud
 from airflow_provider_sparklineage.storage.objects import Objects
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable
     from pathlib import Path
 
     from airflow_provider_sparklineage.model.budget import Budget
@@ -83,7 +83,8 @@ class Tools:
         )
         self._mark = f"reached-by-{hashlib.sha256(driver.encode()).hexdigest()[:16]}"
         self._budget = budget
-        self._unnoted: list[Objects] = []
+        self.unreached: list[str] = []
+        """URLs of the marks that are to be written when the driver has delivered."""
 
     def put(self, name: str, source: Path | bytes, today: datetime | None = None) -> Tool:
         """Put a file into the folder, unless it is there.
@@ -108,14 +109,20 @@ class Tools:
             raise CaptureError(problem, remote.location_fix(self.url)) from error
         is_reached = self._mark in there
         if not is_reached:
-            self._unnoted.append(store)
+            self.unreached.append(f"{store.url}/{self._mark}")
         return Tool(f"{self.in_spark}/{digest}/{name}", is_reached)
 
-    def note_reached(self, budget: Budget) -> None:
-        """Note that drivers like this one reach the location: one has delivered there."""
-        with suppress(StoreError):  # the next driver that delivers is noted
-            for store in self._unnoted:
-                within_budget(budget, partial(store.write, self._mark, b""), _THREAD)
+
+def note_reached(marks: Iterable[str], budget: Budget) -> None:
+    """Note that drivers of a kind reach a capture location, because one has delivered there.
+
+    :param marks: the URLs of the marks (:attr:`Tools.unreached`)
+    """
+    with suppress(StoreError):  # the next driver that delivers is noted
+        for mark in marks:
+            folder, _, name = mark.rpartition("/")
+            store = Objects(folder, is_for_group=True)
+            within_budget(budget, partial(store.write, name, b""), _THREAD)
 
 
 def _digest_and_size(source: Path | bytes) -> tuple[str, int]:

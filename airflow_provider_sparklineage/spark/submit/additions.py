@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from airflow_provider_sparklineage.model.budget import Budget
     from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle
-    from airflow_provider_sparklineage.spark.capture.tools import Tools
     from airflow_provider_sparklineage.spark.submit.deploy_mode import DriverFiles, Target
     from airflow_provider_sparklineage.spark.submit.injection import CaptureOptions
     from airflow_provider_sparklineage.spark.submit.submission import Submission
@@ -59,7 +58,7 @@ class Injected(NamedTuple):
     :param degradations: pairs of the code and the message
     :param delivers: whether the driver delivers its captured files to the capture location's URL
     :param is_awaited: whether the task ends no earlier than its application
-    :param tools: the tools folder, if the driver may get files from there
+    :param unreached_tools: the marks in the tools folder to write when the driver has delivered
     """
 
     submission: Submission
@@ -67,7 +66,7 @@ class Injected(NamedTuple):
     degradations: tuple[tuple[DegradationCode, str], ...]
     delivers: bool
     is_awaited: bool
-    tools: Tools | None
+    unreached_tools: tuple[str, ...]
 
 
 def resolved(submission: Submission, target: Target, options: CaptureOptions) -> ResolvedSubmission:
@@ -226,7 +225,7 @@ def injected(
         tuple(missing),
         delivers=bool(files.delivered_to),
         is_awaited=files.is_awaited,
-        tools=files.tools,
+        unreached_tools=tuple(files.tools.unreached) if files.tools else (),
     )
 
 

@@ -62,6 +62,7 @@ class Target(NamedTuple):
         spark-submit or the task's process starts it
     :param spark: the versions of Spark and of Scala that the service runs; None if they are not
         known from the submission
+    :param is_deferred: whether the task may leave the worker while its job runs
     :param account: who starts the driver, as far as it decides what the driver may read: a user, or
         the connection to a service
     """
@@ -76,6 +77,7 @@ class Target(NamedTuple):
     is_in_process: bool = False
     service: str = ""
     spark: tuple[str, str] | None = None
+    is_deferred: bool = False
     account: str = ""
 
     @property
@@ -444,6 +446,16 @@ def driver_files(
     if url and reads_location(host, submission, in_spark(url, options.capture_location_in_spark)):
         files = files._replace(tools=_tools(host, submission, target, options, budget))
     is_observable = can_observe(submission)
+    if target.is_deferred and not (url and is_observable):
+        problem = (
+            "The task is deferred while its job runs, so no worker would take what its driver in "
+            f"{files.place} reports."
+        )
+        fix = (
+            "Set [sparklineage] capture_location to a URL that drivers and workers reach. An "
+            "application that is no Python file needs deferrable=False, too."
+        )
+        raise RemoteDriverError(problem, fix)
     if target.is_elsewhere and not (is_observable or (shared and not url)):
         problem = (
             f"The driver runs in {host} and its application is not known to be a Python file, so "
