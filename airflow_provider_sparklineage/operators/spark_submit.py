@@ -33,8 +33,8 @@ class SparkLineageMixin(ResumableLineageMixin):
     __slots__ = ()
 
     lineage_adapter = "spark_submit"
-    lineage_traced_fields = ("application_args", "conf", "env_vars")
-    lineage_injected_fields = (
+    lineage_traced_fields: tuple[str, ...] = ("application_args", "conf", "env_vars")
+    lineage_injected_fields: tuple[str, ...] = (
         *("conf", "jars", "py_files", "env_vars", "properties_file"),
         "_openlineage_inject_transport_info",  # the operator's own way, as an argument
     )

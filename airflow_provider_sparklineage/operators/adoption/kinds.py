@@ -55,6 +55,12 @@ class Kind(NamedTuple):
 
 KINDS = (
     Kind(
+        "airflow.providers.apache.spark.operators.spark_sql.SparkSqlOperator",
+        "airflow_provider_sparklineage.operators.spark_sql.SparkLineageSqlOperator",
+        ("execute",),
+        ("_hook",),
+    ),
+    Kind(
         "airflow.providers.apache.spark.operators.spark_submit.SparkSubmitOperator",
         "airflow_provider_sparklineage.operators.spark_submit.SparkLineageSubmitOperator",
         ("execute",),

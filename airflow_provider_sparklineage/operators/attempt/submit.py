@@ -473,7 +473,7 @@ def submittable(
                 capture = replace(capture, spark_properties=submission.conf)
                 deploy_mode.refuse_connect(submission, target.master, os.environ)
                 return Submittable(replace(capture, is_in_process=True), submission)
-            if target.service:
+            if not target.takes_properties_file:
                 capture, submission = _with_public_transport(capture, submission, target)
                 target = target._replace(transport={})
             before = additions.resolved(submission, target, capture.settings)
@@ -492,7 +492,7 @@ def submittable(
 def _with_public_transport(
     capture: Capture, submission: Submission, target: Target
 ) -> tuple[Capture, Submission]:
-    """Add Airflow's transport; leave out a transport with a secret, which a service would show.
+    """Add Airflow's transport; leave out a transport with a secret, which others could see.
 
     The listener's events are collected all the same.
     """
@@ -500,7 +500,8 @@ def _with_public_transport(
     mask(*injection.transport_secrets(exposed))
     if injection.without_secret_transport(exposed) is exposed:
         return capture, exposed
-    reason = f"{target.service} takes no file of this worker for it, and shows what it takes."
+    place = target.service or ("that place" if target.is_elsewhere else target.spark_binary)
+    reason = f"{place} is given no properties file, and others can see all else that it is given."
     return _transport_left_out(capture, reason), injection.without_transport(submission)
 
 
@@ -571,7 +572,7 @@ def _with_properties_file(capture: Capture, submission: Submission, target: Targ
     properties = submission.new_file
     if properties is None:
         return submission
-    if not target.reads_files_of_worker:
+    if not target.takes_properties_file:
         problem = "What may be a secret has to be in a file, and there is none of ours."
         fix = "Leave spark.openlineage.transport.* to the files of that place."
         raise CaptureError(problem, fix)

@@ -62,6 +62,8 @@ class Target(NamedTuple):
         spark-submit or the task's process starts it
     :param spark: the versions of Spark and of Scala that the service runs; None if they are not
         known from the submission
+    :param has_properties_file: whether the operator can pass a properties file
+    :param passes_environment: whether the operator can pass environment variables
     :param is_deferred: whether the task may leave the worker while its job runs
     :param account: who starts the driver, as far as it decides what the driver may read: a user, or
         the connection to a service
@@ -77,8 +79,15 @@ class Target(NamedTuple):
     is_in_process: bool = False
     service: str = ""
     spark: tuple[str, str] | None = None
+    has_properties_file: bool = True
+    passes_environment: bool = True
     is_deferred: bool = False
     account: str = ""
+
+    @property
+    def takes_properties_file(self) -> bool:
+        """Whether a properties file of this worker can hold what must not be an argument."""
+        return self.has_properties_file and self.reads_files_of_worker
 
     @property
     def reads_files_of_worker(self) -> bool:
@@ -92,7 +101,8 @@ class Target(NamedTuple):
         On YARN and Kubernetes, Airflow's hook turns them into properties, which all users can read.
         For a command of the user's own, this is False.
         """
-        return not self.is_command and "yarn" not in self.master and "k8s" not in self.master
+        is_hidden = "yarn" not in self.master and "k8s" not in self.master
+        return self.passes_environment and not self.is_command and is_hidden
 
 
 class DriverHost(StrEnum):
