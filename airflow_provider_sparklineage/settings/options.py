@@ -134,7 +134,8 @@ class Options(CaptureOptions, frozen=True):
         "/opt/spark/lineage/openlineage-spark_2.13-1.53.0.jar",
         "Path of the OpenLineage listener jar on the worker, or a URL that Spark knows: "
         "`local:///opt/…` for one in the image of drivers, `s3a://…`, `hdfs://…`. Empty: a "
-        "listener in $SPARK_HOME/jars, else the cache that `sparklineage fetch-listener` fills.",
+        "listener in $SPARK_HOME/jars, else the cache that `sparklineage fetch-listener` fills. "
+        "Drivers elsewhere get a jar of the worker from the tools folder of the capture location.",
     )
     fetch_listener: bool = _flag(
         "Let a task whose worker has no listener jar fetch one into the cache, by Spark's own "
@@ -143,8 +144,8 @@ class Options(CaptureOptions, frozen=True):
     spark_version: tuple[str, str] | None = _option(
         kinds.SPARK_VERSION,
         "3.5.6-scala2.13",
-        "Version of Spark that spark-submit runs. Empty: found from its files, or else from "
-        "`spark-submit --version`.",
+        "Version of Spark that spark-submit runs, or a service such as Livy, for which it has to "
+        "be set. Empty: found from spark-submit's files, or else from `spark-submit --version`.",
     )
     listener_extensions: tuple[str, ...] = _option(
         kinds.PATHS,

@@ -55,7 +55,9 @@ PUBLIC = {
     "links.lineage",
     "operators.adoption.listener",
     "operators.freshness_check",
+    "operators.livy",
     "operators.pyspark",
+    "operators.spark_sql",
     "operators.spark_submit",
     "plugins.history",  # until the two front ends are one
     "plugins.macros",
@@ -81,8 +83,8 @@ def test_a_small_module_has_more_than_one_importer(found):
 
 
 def is_plug_in(module: Module) -> bool:
-    """Whether a module is one of a list: a lineage backend, or the function of a command."""
-    if module.name.startswith("event.backends."):
+    """Whether a module is one of a list: a backend, an adapter, or the function of a command."""
+    if module.name.startswith(("event.backends.", "operators.adapters.")):
         return True
     listed = (PACKAGE / "cli" / "command_line.py").read_text()
     return f'"{module.name.removeprefix("cli.")}:' in listed

@@ -121,7 +121,7 @@ def end(
 ) -> None:
     """Keep or delete the remote folder of a try that has ended; now and then delete old folders.
 
-    Old folders of tries and of tools are meant.
+    Folders of tries and of tools can be old.
 
     :param manifest: the manifest of the try, which is written into a folder that is kept
     :param location: the folder and the URL of the capture location

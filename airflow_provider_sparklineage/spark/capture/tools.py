@@ -49,7 +49,7 @@ UNUSED = timedelta(days=90)
 """Time after which a file that no task needs any more is deleted."""
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
-_USED = re.compile(r"used-(\d{4}-\d\d-\d\d)")
+_USED = re.compile(r"used-\d{4}-\d\d-\d\d")
 _THREAD = "sparklineage-tools"
 
 
@@ -164,10 +164,10 @@ def sweep(location: str, *, now: datetime, budget: Budget) -> int:
         for digest in filter(_DIGEST.fullmatch, digests):
             store = Objects(f"{url}/{digest}")
             names = within_budget(budget, partial(store.names, ""), _THREAD)
-            days = [datetime.fromisoformat(m[1]) for m in map(_USED.fullmatch, names) if m]
-            if days and now - max(days).replace(tzinfo=UTC) > UNUSED:
+            days = sorted(filter(_USED.fullmatch, names))
+            if days and days[-1] < f"used-{now - UNUSED:%Y-%m-%d}":
                 within_budget(budget, partial(store.remove_folder, ""), _THREAD)
                 removed += 1
-    except (StoreError, ValueError) as error:  # a later sweep goes on
+    except StoreError as error:  # a later sweep goes on
         log.debug("The tools folder %s was not swept: %s", url, error)
     return removed
