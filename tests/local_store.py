@@ -79,6 +79,10 @@ class LocalStore:
     def mv(self, path: str, target: str) -> None:
         Path(path).rename(target)
 
+    def rm_file(self, path: str) -> None:
+        self._asked("rm_file", path)
+        Path(path).unlink()
+
     def rm(self, path: str, *, recursive: bool) -> None:
         self._asked("rm", path)
         assert recursive

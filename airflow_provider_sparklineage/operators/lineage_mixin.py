@@ -532,7 +532,7 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
                 current.leave()
             else:
                 if not capture.is_taken_up:
-                    self._note_failed_submission()
+                    self._note_failed_lineage_submission()
                 # Lineage is collected here and not in the hooks, because Airflow stops a hook after
                 # ten seconds and loses the event.
                 with current.cost.after_job:
@@ -543,7 +543,7 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
             raise failures[0]
         return result
 
-    def _note_failed_submission(self) -> None:
+    def _note_failed_lineage_submission(self) -> None:
         """Note in the capture if no job was started, or if its submission failed."""
         if self._is_lineage_refused():  # there is no job to wait for
             self.lineage_try.note(is_refused=True, is_awaited=True)

@@ -16,13 +16,17 @@ from itertools import product
 from types import MappingProxyType
 
 import pytest
+from airflow.providers.apache.livy.operators.livy import LivyOperator
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.providers.apache.spark.operators.spark_pyspark import PySparkOperator
+from airflow.providers.apache.spark.operators.spark_sql import SparkSqlOperator
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk.bases.operator import BaseOperator
 
 from airflow_provider_sparklineage.operators.lineage_mixin import ARGUMENTS as OF_LINEAGE
+from airflow_provider_sparklineage.operators.livy import SparkLineageLivyOperator
 from airflow_provider_sparklineage.operators.pyspark import SparkLineagePySparkOperator
+from airflow_provider_sparklineage.operators.spark_sql import SparkLineageSqlOperator
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
 
 pytestmark = pytest.mark.airflow
@@ -739,6 +743,8 @@ operators lack from Python 3.12 on, where ``typing.Generic`` has no ``__slots__`
     [
         (SparkLineageSubmitOperator, SparkSubmitOperator),
         (SparkLineagePySparkOperator, PySparkOperator),
+        (SparkLineageSqlOperator, SparkSqlOperator),
+        (SparkLineageLivyOperator, LivyOperator),
     ],
 )
 def test_what_is_no_argument_has_lineage_in_its_name(ours, stock):

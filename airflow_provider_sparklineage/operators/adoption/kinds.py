@@ -55,12 +55,6 @@ class Kind(NamedTuple):
 
 KINDS = (
     Kind(
-        "airflow.providers.apache.spark.operators.spark_sql.SparkSqlOperator",
-        "airflow_provider_sparklineage.operators.spark_sql.SparkLineageSqlOperator",
-        ("execute",),
-        ("_hook",),
-    ),
-    Kind(
         "airflow.providers.apache.spark.operators.spark_submit.SparkSubmitOperator",
         "airflow_provider_sparklineage.operators.spark_submit.SparkLineageSubmitOperator",
         ("execute",),
@@ -70,6 +64,12 @@ KINDS = (
         "airflow.providers.apache.spark.operators.spark_pyspark.PySparkOperator",
         "airflow_provider_sparklineage.operators.pyspark.SparkLineagePySparkOperator",
         ("execute",),
+    ),
+    Kind(
+        "airflow.providers.apache.spark.operators.spark_sql.SparkSqlOperator",
+        "airflow_provider_sparklineage.operators.spark_sql.SparkLineageSqlOperator",
+        ("execute",),
+        ("_hook",),
     ),
     Kind(
         "airflow.providers.apache.livy.operators.livy.LivyOperator",

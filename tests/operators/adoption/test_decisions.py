@@ -5,7 +5,9 @@ from __future__ import annotations
 from functools import partial
 
 import pytest
+from airflow.providers.apache.livy.operators.livy import LivyOperator
 from airflow.providers.apache.spark.operators.spark_jdbc import SparkJDBCOperator
+from airflow.providers.apache.spark.operators.spark_pipelines import SparkPipelinesOperator
 from airflow.providers.apache.spark.operators.spark_pyspark import PySparkOperator
 from airflow.providers.apache.spark.operators.spark_sql import SparkSqlOperator
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
@@ -152,6 +154,15 @@ async def asynchronous(spark):
     pass
 
 
+class ShopLivy(LivyOperator):
+    def execute(self, context):
+        return super().execute(context)
+
+
+class LivyInTheTriggerer(LivyOperator):
+    start_from_trigger = True
+
+
 class ShopPySpark(PySparkOperator):
     def execute_callable(self):
         return self.python_callable()
@@ -190,6 +201,10 @@ def mapped(cls, **kwargs):
         pytest.param(of(DeferrableByDefault, deferrable=False), id="nor as it usually is"),
         pytest.param(mapped(Shop), id="mapped"),
         pytest.param(mapped(Deferrable), id="mapped, not deferrable"),
+        pytest.param(of(SparkSqlOperator, sql="select 1"), id="spark-sql"),
+        pytest.param(of(LivyOperator, file="a.py"), id="Livy"),
+        pytest.param(of(LivyOperator, file="a.py", deferrable=True), id="Livy, deferrable"),
+        pytest.param(of(ShopLivy, file="a.py", deferrable=True), id="a Livy of the user's own"),
         pytest.param(of(PySparkOperator, python_callable=function), id="PySpark"),
         pytest.param(of(ShopPySpark, python_callable=function), id="PySpark, called its own way"),
         pytest.param(lambda: task.pyspark(function)(), id="@task.pyspark"),
@@ -213,9 +228,9 @@ NO_SUPER = "its execute() does not call super().execute()"
             id="bash",
         ),
         pytest.param(
-            of(SparkSqlOperator, sql="select 1"),
+            of(SparkPipelinesOperator, pipeline_spec="a.yml"),
             "it is none of Airflow's Spark operators, nor made of one",
-            id="spark-sql",
+            id="spark-pipelines",
         ),
         pytest.param(of(SparkLineageSubmitOperator), "it has lineage by itself", id="ours"),
         pytest.param(of(Mixed), "it has lineage by itself", id="mixin"),
@@ -241,6 +256,11 @@ NO_SUPER = "its execute() does not call super().execute()"
             lambda: task.pyspark(asynchronous).expand(spark=[None]),
             "its function is asynchronous",
             id="mapped asynchronous function",
+        ),
+        pytest.param(
+            of(LivyInTheTriggerer, file="a.py"),
+            "it starts in the triggerer, where nothing can be added to its job",
+            id="Livy in the triggerer",
         ),
         pytest.param(of(Deferrable, deferrable=True), "it is deferrable", id="deferrable"),
         pytest.param(of(InheritsTheArgument, deferrable=True), "it is deferrable", id="by a base"),

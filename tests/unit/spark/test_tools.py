@@ -111,7 +111,7 @@ def test_what_cannot_be_written_is_an_error_with_the_place(of, root):
     root.write_text("a file")
     with pytest.raises(CaptureError, match="could not be put into the tools folder") as caught:
         of().put("a.jar", CONTENT)
-    assert f"{URL}/.tools" in str(caught.value)
+    assert "store://lake/lineage/.tools" in str(caught.value)
 
 
 def test_without_time_nothing_is_waited_for(of):
