@@ -16,11 +16,15 @@ from airflow_provider_sparklineage.plugins import page as page_files
 from tests.browser.month import HTML
 from tests.browser.settled import at_rest, until
 from tests.browser.test_accessibility import RULES, THEMES, listed
+from tests.conftest import long_after
 
 ORIGIN = "http://airflow.example"
 ROUTE = f"{ORIGIN}/plugin/spark-lineage-history"
 NARROW, WIDE = {"width": 900, "height": 700}, {"width": 1600, "height": 1000}
-SIZES = [pytest.param(NARROW, id="900"), pytest.param(WIDE, id="1600")]
+SIZES = [
+    pytest.param(NARROW, id="900"),
+    pytest.param(WIDE, id="1600", marks=pytest.mark.long),
+]
 CSP = "default-src 'none'; script-src 'self' 'unsafe-inline'; style-src 'unsafe-inline'; "
 CSP += "connect-src 'self'; img-src data:"
 LAKE = {"namespace": "file", "name": "/lake/orders"}
@@ -827,7 +831,7 @@ def are_apart(one, other):
 
 
 @pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("conditions", ["", "1"])
+@pytest.mark.parametrize("conditions", [pytest.param("", marks=pytest.mark.long), "1"])
 def test_texts_of_lines_that_lie_close_are_apart(show, size, conditions):
     graph = {**COLUMN_GRAPH, "edges": crossing_lines(), "further": []}
     address = f"{PLACE}&view=Columns&column=amount&conditions={conditions}"
@@ -890,18 +894,21 @@ def test_without_a_column_its_columns_are_listed(show):
 
 @pytest.mark.parametrize(
     ("count", "is_cut", "sentence"),
-    [
-        pytest.param(50, False, "50 columns", id="all"),
-        pytest.param(
-            950, False, "The first 50 of 950 columns. Type more to see others.", id="more"
-        ),
-        pytest.param(
-            1000,
-            True,
-            "The first 50 of more than 1,000 columns. Type more to see others.",
-            id="many",
-        ),
-    ],
+    long_after(
+        1,
+        [
+            pytest.param(50, False, "50 columns", id="all"),
+            pytest.param(
+                950, False, "The first 50 of 950 columns. Type more to see others.", id="more"
+            ),
+            pytest.param(
+                1000,
+                True,
+                "The first 50 of more than 1,000 columns. Type more to see others.",
+                id="many",
+            ),
+        ],
+    ),
 )
 def test_if_more_columns_match_than_are_listed_the_page_says_what_to_do(
     show, count, is_cut, sentence
@@ -1297,7 +1304,7 @@ def every_row(page, table, last):
 
 
 @pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("waves", [1, MANY], ids=["one step", "a step each"])
+@pytest.mark.parametrize("waves", long_after(1, [1, MANY]), ids=["one step", "a step each"])
 def test_of_a_long_plan_the_rows_in_view_are_drawn(show, size, waves):
     steps = [long_step(n, wave=n % waves) for n in range(MANY)]
     by_hand = [long_step(n, wave=0) for n in range(MANY, 2 * MANY)]
