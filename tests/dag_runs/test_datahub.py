@@ -122,6 +122,7 @@ def test_a_connection_sends_every_task_to_datahub(run, connection, archive):
     assert archive.unsent() == []
 
 
+@pytest.mark.long
 def test_datahub_and_marquez_get_what_each_of_them_shows(run, connection, archive):
     with gms() as server, receiving() as marquez:
         http = {"type": "http", "url": marquez.url}
