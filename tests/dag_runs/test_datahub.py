@@ -122,7 +122,6 @@ def test_a_connection_sends_every_task_to_datahub(run, connection, archive):
     assert archive.unsent() == []
 
 
-@pytest.mark.long
 def test_datahub_and_marquez_get_what_each_of_them_shows(run, connection, archive):
     with gms() as server, receiving() as marquez:
         http = {"type": "http", "url": marquez.url}
@@ -150,7 +149,8 @@ def alone(server):
     yield to(server, timeout=1)
 
 
-@pytest.mark.parametrize("ways", [pytest.param(alone, marks=pytest.mark.long), and_marquez])
+@pytest.mark.long
+@pytest.mark.parametrize("ways", [alone, and_marquez])
 def test_what_datahub_did_not_take_is_sent_when_it_is_up(run, connection, archive, ways):
     with gms(always=Scripted(503)) as server, ways(server) as transport:
         connection(transport)
