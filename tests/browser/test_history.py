@@ -830,6 +830,7 @@ def are_apart(one, other):
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("conditions", [pytest.param("", marks=pytest.mark.long), "1"])
 def test_texts_of_lines_that_lie_close_are_apart(show, size, conditions):
@@ -999,7 +1000,7 @@ def broken(page):
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("theme", THEMES)
-@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("view", long_after(1, VIEWS))
 def test_each_view_keeps_to_all_rules(show, theme, view, size):
     answers = Answers(partitions=partitions(90))
     answers.theme = theme
@@ -1014,6 +1015,7 @@ def test_each_view_keeps_to_all_rules(show, theme, view, size):
     assert broken(page) == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("theme", THEMES)
 @pytest.mark.parametrize("view", ["list", "plan"])
@@ -1303,6 +1305,7 @@ def every_row(page, table, last):
     return pytest.fail(f"{last} is not in the table")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("waves", long_after(1, [1, MANY]), ids=["one step", "a step each"])
 def test_of_a_long_plan_the_rows_in_view_are_drawn(show, size, waves):
@@ -1315,6 +1318,7 @@ def test_of_a_long_plan_the_rows_in_view_are_drawn(show, size, waves):
     assert every_row(page, plan_of(page), last) <= MOST_ELEMENTS
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("size", SIZES)
 def test_of_many_changes_of_one_run_the_rows_in_view_are_drawn(show, size):
     one = CHANGES["changes"][0]
@@ -1347,6 +1351,7 @@ def test_of_many_columns_the_boxes_in_view_are_drawn_and_the_one_that_is_asked_f
     assert elements(page) <= MOST_ELEMENTS
 
 
+@pytest.mark.long
 def test_of_more_columns_than_can_be_read_there_is_a_table(show):
     page = show(Answers(**made_of(MANY)), f"{PLACE}&view=Columns&column=amount")
     expect(page.get_by_text("3,000 lines are too many to draw")).to_be_visible()
@@ -1355,6 +1360,7 @@ def test_of_more_columns_than_can_be_read_there_is_a_table(show):
     assert every_row(page, table, last) <= MOST_ELEMENTS
 
 
+@pytest.mark.long
 def test_the_keys_go_through_a_long_plan_and_a_row_with_the_focus_stays(show):
     steps = [step(n, f"task_{n}", 0) for n in range(MANY)]
     page = show(Answers(**{"health/plan": {**OF_ALL, "steps": steps, "by_hand": []}}))
