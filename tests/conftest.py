@@ -107,6 +107,12 @@ def long_after(count: int, cases: Iterable[Any]) -> list[Any]:
     return [*given[:count], *further]
 
 
+OF_ONE_SPARK = [
+    pytest.param(s, case, marks=[] if s == "4.0" else [pytest.mark.long]) for s, case in RECORDED
+]
+"""Every recorded case, for what comes after the lineage, where its Spark makes no difference."""
+
+
 class Recorded:
     """A recorded case on its way to the merged event, one step further with each property.
 
