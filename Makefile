@@ -5,8 +5,6 @@ SHELL := bash
 
 # Neither another Spark nor another Python may leak in.
 unexport SPARK_HOME SPARK_CONF_DIR PYSPARK_PYTHON PYSPARK_DRIVER_PYTHON PYTHONPATH PYTHONHOME
-# What one process has compiled, the next hundred need not.
-unexport PYTHONDONTWRITEBYTECODE
 
 SETUP := @.ci/setup
 # spark-submit is in .venv/bin, and it looks for `python3` on the PATH.

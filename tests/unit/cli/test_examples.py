@@ -15,7 +15,8 @@ EXAMPLES = ROOT / "dags_examples"
 
 
 def files_in(folder):
-    return {str(f.relative_to(folder)): f.read_text() for f in folder.rglob("*") if f.is_file()}
+    files = (f for f in folder.rglob("*") if f.is_file() and f.parent.name != "__pycache__")
+    return {str(f.relative_to(folder)): f.read_text() for f in files}
 
 
 SHIPPED = {name: text for name, text in files_in(EXAMPLES).items() if name.endswith(".py")}
