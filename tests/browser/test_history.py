@@ -521,7 +521,7 @@ def test_a_plan_of_a_range_has_an_address_that_shows_the_same_again(show):
     expect_range(page, *texts)
 
 
-@pytest.mark.parametrize("way", ["button", "keys"])
+@pytest.mark.parametrize("way", long_after(1, ["button", "keys"]))
 def test_a_plan_ends_with_its_range(show, way):
     _, page, start, clear = plan_of_a_range(show)
     if way == "button":
@@ -555,6 +555,7 @@ LET_GO = """(track, x) => ["pointermove", "pointerup"].forEach((name) =>
     track.dispatchEvent(new PointerEvent(name, { clientX: x, bubbles: true })))"""
 
 
+@pytest.mark.long
 def test_a_range_ends_where_the_pointer_is_let_go_however_slow_the_browser_is(show):
     page = show(Answers(partitions=partitions(1000)), PLACE)
     track = track_of(page)
@@ -1159,6 +1160,7 @@ def is_inside(inner, outer):
     )
 
 
+@pytest.mark.long
 def test_a_box_that_is_in_the_picture_already_does_not_move_when_it_is_chosen(show):
     page = show(Answers(), PLACE)
     choose(page)
@@ -1177,6 +1179,7 @@ CUT = f"""[...{IN_PAGE}.querySelectorAll('.hops .run .task, .hops .run .dag')]
     .filter(one => one.scrollHeight > one.clientHeight + 1).map(one => one.textContent)"""
 
 
+@pytest.mark.long
 def test_a_task_comes_before_its_dag_which_is_shortened_first(show):
     graph = long_named()
     graph["upstream"]["hops"][0]["run"] = run(1, "daily_delays", dag_id=f"{LONG}_{LONG}")
@@ -1208,6 +1211,7 @@ BREAKS = f"""[...{IN_PAGE}.querySelectorAll('.react-flow__node .name')].flatMap(
 }})"""
 
 
+@pytest.mark.long
 def test_a_name_breaks_between_its_words(show):
     page = show(Answers(graph=long_named()), PLACE)
     choose(page)
@@ -1340,6 +1344,7 @@ def made_of(lines):
     return {"columns/graph": {**COLUMN_GRAPH, "edges": edges, "further": []}}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("size", SIZES)
 def test_of_many_columns_the_boxes_in_view_are_drawn_and_the_one_that_is_asked_for(show, size):
     page = show(Answers(**made_of(150)), f"{PLACE}&view=Columns&column=amount")

@@ -254,6 +254,7 @@ def test_our_patches_are_those_that_the_sdk_makes():
     assert ours.aspect == json.loads(theirs.aspect.value)
 
 
+@pytest.mark.long
 def test_a_patch_has_so_many_operations_that_one_message_holds_it():
     fields = {f"c{n}": [source("wide", f"c{n}", IDENTITY)] for n in range(2500)}
     of = subject(outputs=(dataset("wide_too", columnLineage=column_lineage(**fields)),))
