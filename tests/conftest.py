@@ -31,6 +31,8 @@ from tests import record_events
 from tests.spark import submissions
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from airflow_provider_sparklineage.lineage.merge import TaskLineage
 
 # Many laws, each tried on fewer examples than hypothesis would: the unit tests have half a minute.
@@ -95,6 +97,20 @@ OBSERVED = [
     if (golden(case, s).parent / "observed" / f"{case}.ndjson").exists()
 ]
 """Those of them with what the observer saw."""
+
+
+def long_after(count: int, cases: Iterable[Any]) -> list[Any]:
+    """Leave cases to ``make test-all``, but for the first: each takes seconds to show the same."""
+    given = [case if isinstance(case, tuple) else (case,) for case in cases]
+    given = [case if hasattr(case, "marks") else pytest.param(*case) for case in given]
+    further = (case._replace(marks=(*case.marks, pytest.mark.long)) for case in given[count:])
+    return [*given[:count], *further]
+
+
+OF_ONE_SPARK = [
+    pytest.param(s, case, marks=[] if s == "4.0" else [pytest.mark.long]) for s, case in RECORDED
+]
+"""Every recorded case, for what comes after the lineage, where its Spark makes no difference."""
 
 
 class Recorded:

@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 from tests.browser.airflow_double import done
 from tests.browser.events import wide_event
 from tests.browser.lists import current, is_uncovered, listbox, option
-from tests.conftest import Recorded
+from tests.conftest import Recorded, long_after
 
 
 @pytest.fixture(scope="module")
@@ -177,14 +177,17 @@ def test_a_chosen_column_s_datasets_are_shown_though_folded_away(show):
 
 @pytest.mark.parametrize(
     ("text", "read", "written"),
-    [
-        pytest.param("orders", 4, 3, id="a dataset, with all of its columns"),
-        pytest.param("segment", 1, 2, id="columns"),
-        pytest.param("customers segment", 1, 0, id="both"),
-        pytest.param("customers.segment", 1, 0, id="as it is written in SQL"),
-        pytest.param("SEGMENT", 1, 2, id="whatever its case"),
-        pytest.param("  ", 10, 5, id="nothing"),
-    ],
+    long_after(
+        1,
+        [
+            pytest.param("orders", 4, 3, id="a dataset, with all of its columns"),
+            pytest.param("segment", 1, 2, id="columns"),
+            pytest.param("customers segment", 1, 0, id="both"),
+            pytest.param("customers.segment", 1, 0, id="as it is written in SQL"),
+            pytest.param("SEGMENT", 1, 2, id="whatever its case"),
+            pytest.param("  ", 10, 5, id="nothing"),
+        ],
+    ),
 )
 def test_the_search_finds_datasets_and_columns(show, staging, text, read, written):
     page = show(staging)

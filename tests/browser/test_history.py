@@ -16,11 +16,15 @@ from airflow_provider_sparklineage.plugins import page as page_files
 from tests.browser.month import HTML
 from tests.browser.settled import at_rest, until
 from tests.browser.test_accessibility import RULES, THEMES, listed
+from tests.conftest import long_after
 
 ORIGIN = "http://airflow.example"
 ROUTE = f"{ORIGIN}/plugin/spark-lineage-history"
 NARROW, WIDE = {"width": 900, "height": 700}, {"width": 1600, "height": 1000}
-SIZES = [pytest.param(NARROW, id="900"), pytest.param(WIDE, id="1600")]
+SIZES = [
+    pytest.param(NARROW, id="900"),
+    pytest.param(WIDE, id="1600", marks=pytest.mark.long),
+]
 CSP = "default-src 'none'; script-src 'self' 'unsafe-inline'; style-src 'unsafe-inline'; "
 CSP += "connect-src 'self'; img-src data:"
 LAKE = {"namespace": "file", "name": "/lake/orders"}
@@ -517,7 +521,7 @@ def test_a_plan_of_a_range_has_an_address_that_shows_the_same_again(show):
     expect_range(page, *texts)
 
 
-@pytest.mark.parametrize("way", ["button", "keys"])
+@pytest.mark.parametrize("way", long_after(1, ["button", "keys"]))
 def test_a_plan_ends_with_its_range(show, way):
     _, page, start, clear = plan_of_a_range(show)
     if way == "button":
@@ -551,6 +555,7 @@ LET_GO = """(track, x) => ["pointermove", "pointerup"].forEach((name) =>
     track.dispatchEvent(new PointerEvent(name, { clientX: x, bubbles: true })))"""
 
 
+@pytest.mark.long
 def test_a_range_ends_where_the_pointer_is_let_go_however_slow_the_browser_is(show):
     page = show(Answers(partitions=partitions(1000)), PLACE)
     track = track_of(page)
@@ -826,8 +831,9 @@ def are_apart(one, other):
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("conditions", ["", "1"])
+@pytest.mark.parametrize("conditions", [pytest.param("", marks=pytest.mark.long), "1"])
 def test_texts_of_lines_that_lie_close_are_apart(show, size, conditions):
     graph = {**COLUMN_GRAPH, "edges": crossing_lines(), "further": []}
     address = f"{PLACE}&view=Columns&column=amount&conditions={conditions}"
@@ -890,18 +896,21 @@ def test_without_a_column_its_columns_are_listed(show):
 
 @pytest.mark.parametrize(
     ("count", "is_cut", "sentence"),
-    [
-        pytest.param(50, False, "50 columns", id="all"),
-        pytest.param(
-            950, False, "The first 50 of 950 columns. Type more to see others.", id="more"
-        ),
-        pytest.param(
-            1000,
-            True,
-            "The first 50 of more than 1,000 columns. Type more to see others.",
-            id="many",
-        ),
-    ],
+    long_after(
+        1,
+        [
+            pytest.param(50, False, "50 columns", id="all"),
+            pytest.param(
+                950, False, "The first 50 of 950 columns. Type more to see others.", id="more"
+            ),
+            pytest.param(
+                1000,
+                True,
+                "The first 50 of more than 1,000 columns. Type more to see others.",
+                id="many",
+            ),
+        ],
+    ),
 )
 def test_if_more_columns_match_than_are_listed_the_page_says_what_to_do(
     show, count, is_cut, sentence
@@ -992,7 +1001,7 @@ def broken(page):
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("theme", THEMES)
-@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("view", long_after(1, VIEWS))
 def test_each_view_keeps_to_all_rules(show, theme, view, size):
     answers = Answers(partitions=partitions(90))
     answers.theme = theme
@@ -1007,6 +1016,7 @@ def test_each_view_keeps_to_all_rules(show, theme, view, size):
     assert broken(page) == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("theme", THEMES)
 @pytest.mark.parametrize("view", ["list", "plan"])
@@ -1150,6 +1160,7 @@ def is_inside(inner, outer):
     )
 
 
+@pytest.mark.long
 def test_a_box_that_is_in_the_picture_already_does_not_move_when_it_is_chosen(show):
     page = show(Answers(), PLACE)
     choose(page)
@@ -1168,6 +1179,7 @@ CUT = f"""[...{IN_PAGE}.querySelectorAll('.hops .run .task, .hops .run .dag')]
     .filter(one => one.scrollHeight > one.clientHeight + 1).map(one => one.textContent)"""
 
 
+@pytest.mark.long
 def test_a_task_comes_before_its_dag_which_is_shortened_first(show):
     graph = long_named()
     graph["upstream"]["hops"][0]["run"] = run(1, "daily_delays", dag_id=f"{LONG}_{LONG}")
@@ -1199,6 +1211,7 @@ BREAKS = f"""[...{IN_PAGE}.querySelectorAll('.react-flow__node .name')].flatMap(
 }})"""
 
 
+@pytest.mark.long
 def test_a_name_breaks_between_its_words(show):
     page = show(Answers(graph=long_named()), PLACE)
     choose(page)
@@ -1296,8 +1309,9 @@ def every_row(page, table, last):
     return pytest.fail(f"{last} is not in the table")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("waves", [1, MANY], ids=["one step", "a step each"])
+@pytest.mark.parametrize("waves", long_after(1, [1, MANY]), ids=["one step", "a step each"])
 def test_of_a_long_plan_the_rows_in_view_are_drawn(show, size, waves):
     steps = [long_step(n, wave=n % waves) for n in range(MANY)]
     by_hand = [long_step(n, wave=0) for n in range(MANY, 2 * MANY)]
@@ -1308,6 +1322,7 @@ def test_of_a_long_plan_the_rows_in_view_are_drawn(show, size, waves):
     assert every_row(page, plan_of(page), last) <= MOST_ELEMENTS
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("size", SIZES)
 def test_of_many_changes_of_one_run_the_rows_in_view_are_drawn(show, size):
     one = CHANGES["changes"][0]
@@ -1329,6 +1344,7 @@ def made_of(lines):
     return {"columns/graph": {**COLUMN_GRAPH, "edges": edges, "further": []}}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("size", SIZES)
 def test_of_many_columns_the_boxes_in_view_are_drawn_and_the_one_that_is_asked_for(show, size):
     page = show(Answers(**made_of(150)), f"{PLACE}&view=Columns&column=amount")
@@ -1340,6 +1356,7 @@ def test_of_many_columns_the_boxes_in_view_are_drawn_and_the_one_that_is_asked_f
     assert elements(page) <= MOST_ELEMENTS
 
 
+@pytest.mark.long
 def test_of_more_columns_than_can_be_read_there_is_a_table(show):
     page = show(Answers(**made_of(MANY)), f"{PLACE}&view=Columns&column=amount")
     expect(page.get_by_text("3,000 lines are too many to draw")).to_be_visible()
@@ -1348,6 +1365,7 @@ def test_of_more_columns_than_can_be_read_there_is_a_table(show):
     assert every_row(page, table, last) <= MOST_ELEMENTS
 
 
+@pytest.mark.long
 def test_the_keys_go_through_a_long_plan_and_a_row_with_the_focus_stays(show):
     steps = [step(n, f"task_{n}", 0) for n in range(MANY)]
     page = show(Answers(**{"health/plan": {**OF_ALL, "steps": steps, "by_hand": []}}))

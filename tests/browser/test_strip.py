@@ -10,6 +10,7 @@ from playwright.sync_api import expect
 from tests.browser.events import counted, partitioned_event, source
 from tests.browser.settled import at_rest
 from tests.browser.test_page import HOSTILE
+from tests.conftest import long_after
 
 DAY = "2024-05-06"
 MONTH_OF_DAYS = "dt from 2024-04-07 to 2024-05-06."
@@ -211,15 +212,21 @@ def test_a_strip_is_a_few_elements(show):
 
 @pytest.mark.parametrize(
     ("first", "last", "span"),
-    [
-        pytest.param(
-            {"dt": "2021-01-01"}, {"dt": DAY}, " from 2021-01-01 to 2024-05-06", id="by date"
-        ),
-        pytest.param(
-            {"region": "eu", "dt": DAY}, {"region": "us", "dt": "2021-01-01"}, "", id="by region"
-        ),
-        pytest.param({"dt": "?"}, {"dt": DAY}, "", id="no date"),
-    ],
+    long_after(
+        1,
+        [
+            pytest.param(
+                {"dt": "2021-01-01"}, {"dt": DAY}, " from 2021-01-01 to 2024-05-06", id="by date"
+            ),
+            pytest.param(
+                {"region": "eu", "dt": DAY},
+                {"region": "us", "dt": "2021-01-01"},
+                "",
+                id="by region",
+            ),
+            pytest.param({"dt": "?"}, {"dt": DAY}, "", id="no date"),
+        ],
+    ),
 )
 def test_what_the_event_does_not_name_is_a_number(show, first, last, span):
     many = counted([first, last], count=1204)
@@ -269,7 +276,7 @@ def test_names_of_dimensions_are_text_whatever_they_are(show, name):
     assert page.evaluate("document.documentElement.scrollWidth") <= 1280
 
 
-@pytest.mark.parametrize("width", [500, 905, 1280])
+@pytest.mark.parametrize("width", long_after(1, [905, 500, 1280]))
 def test_names_and_values_break_only_where_there_is_no_room(show, width):
     """905 pixels are what Airflow leaves for the tab in a window of 1280."""
     named = [{"flight_date": f"2013-01-0{n}"} for n in (2, 8)]

@@ -15,7 +15,7 @@ from tests.browser.airflow_double import NO_OTHERS, RUNNING, FakeAirflow, done, 
 from tests.browser.events import partitioned_event, source
 from tests.browser.settled import until
 from tests.browser.test_accessibility import THEMES, broken, unclear
-from tests.conftest import Recorded
+from tests.conftest import Recorded, long_after
 
 LOOK_AGAIN_MS = 5000
 EXPECTED = {
@@ -54,7 +54,7 @@ def last_of(event, **more):
 # --- for files and the first answer ---------------------------------------------------------------
 
 
-@pytest.mark.parametrize("late", ["lineage", "TaskTab", "shared"])
+@pytest.mark.parametrize("late", long_after(1, ["lineage", "TaskTab", "shared"]))
 def test_a_skeleton_shows_until_there_is_an_answer(airflow, staging, late):
     late = late if late == "lineage" else name_of(late)
     airflow.answers["lineage"] = done(staging)
@@ -156,27 +156,32 @@ def test_while_a_try_runs_what_is_expected_shows(airflow):
 
 @pytest.mark.parametrize(
     ("last", "title"),
-    [
-        pytest.param({}, "Last run: 2024-05-05, until this one has ended", id="a day"),
-        pytest.param(
-            {"date": "2024-05-05T13:30:00+00:00"},
-            "Last run: 2024-05-05 13:30 UTC, until this one has ended",
-            id="a time",
-        ),
-        pytest.param(
-            {"date": None}, "Last run: of 5, until this one has ended", id="a run without a date"
-        ),
-        pytest.param(
-            {"run_id": "of 6", "date": None},
-            "Try 1 of this run, until this one has ended",
-            id="an earlier try",
-        ),
-        pytest.param(
-            {"run_id": "of 6", "map_index": 7},
-            "Mapped instance 7 of this run, until this one has ended",
-            id="a sibling",
-        ),
-    ],
+    long_after(
+        1,
+        [
+            pytest.param({}, "Last run: 2024-05-05, until this one has ended", id="a day"),
+            pytest.param(
+                {"date": "2024-05-05T13:30:00+00:00"},
+                "Last run: 2024-05-05 13:30 UTC, until this one has ended",
+                id="a time",
+            ),
+            pytest.param(
+                {"date": None},
+                "Last run: of 5, until this one has ended",
+                id="a run without a date",
+            ),
+            pytest.param(
+                {"run_id": "of 6", "date": None},
+                "Try 1 of this run, until this one has ended",
+                id="an earlier try",
+            ),
+            pytest.param(
+                {"run_id": "of 6", "map_index": 7},
+                "Mapped instance 7 of this run, until this one has ended",
+                id="a sibling",
+            ),
+        ],
+    ),
 )
 def test_the_last_run_is_shown_as_what_it_is(airflow, staging, last, title):
     airflow.answers["lineage"] = RUNNING | {"last": last_of(staging, **last)}
@@ -336,12 +341,15 @@ def test_the_strip_gets_other_runs_when_they_are_known(airflow, days):
 
 @pytest.mark.parametrize(
     ("answer", "note"),
-    [
-        pytest.param(
-            NO_OTHERS | {"note": "The archive is away."}, "The archive is away.", id="note"
-        ),
-        pytest.param(NO_OTHERS, "Other runs that are known: 0.", id="none"),
-    ],
+    long_after(
+        1,
+        [
+            pytest.param(
+                NO_OTHERS | {"note": "The archive is away."}, "The archive is away.", id="note"
+            ),
+            pytest.param(NO_OTHERS, "Other runs that are known: 0.", id="none"),
+        ],
+    ),
 )
 def test_without_other_runs_the_strip_is_of_this_one(airflow, days, answer, note):
     airflow.answers |= {"lineage": done(days[0]), "partitions": answer}

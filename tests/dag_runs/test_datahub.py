@@ -149,7 +149,8 @@ def alone(server):
     yield to(server, timeout=1)
 
 
-@pytest.mark.parametrize("ways", [pytest.param(alone, marks=pytest.mark.long), and_marquez])
+@pytest.mark.long
+@pytest.mark.parametrize("ways", [alone, and_marquez])
 def test_what_datahub_did_not_take_is_sent_when_it_is_up(run, connection, archive, ways):
     with gms(always=Scripted(503)) as server, ways(server) as transport:
         connection(transport)

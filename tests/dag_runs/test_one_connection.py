@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from tests.conftest import long_after
 from tests.loopback import Handler, serving
 from tests.openlineage_spec import validate_event
 from tests.spark_submit_double import FakeSparkSubmit
@@ -37,7 +38,7 @@ def backend():
         yield running
 
 
-@pytest.fixture(params=["environment", "database"])
+@pytest.fixture(params=long_after(1, ["database", "environment"]))
 def one_connection(request, backend, airflow_db, monkeypatch):
     """Set up all there is to set up: the connection, and the setting that names it."""
     from airflow.providers.openlineage.plugins.listener import get_openlineage_listener
@@ -104,11 +105,21 @@ def test_one_connection_and_one_setting_are_the_full_set_up(
 
 
 @pytest.mark.parametrize("one_connection", ["environment"], indirect=True)
-@pytest.mark.parametrize("relays", [False, True], ids=["", "relaying"])
+@pytest.mark.parametrize(
+    "relays",
+    [pytest.param(False, id="", marks=pytest.mark.long), pytest.param(True, id="relaying")],
+)
 @pytest.mark.parametrize(
     ("status", "page"),
-    [(500, ""), (404, "<html>Not found</html>"), (413, ""), (None, "")],
-    ids=["500", "404", "413", "never"],
+    long_after(
+        1,
+        [
+            pytest.param(500, "", id="500"),
+            pytest.param(404, "<html>Not found</html>", id="404"),
+            pytest.param(413, "", id="413"),
+            pytest.param(None, "", id="never"),
+        ],
+    ),
 )
 def test_a_backend_that_takes_nothing_fails_no_task(
     spark_submit, one_connection, backend, run_dag, monkeypatch, tmp_path, status, page, relays

@@ -72,7 +72,10 @@ def named(facet):
     return {key: named(value) for key, value in facet.items() if key != "facets"}
 
 
-@pytest.mark.parametrize("in_thread", ["False", "True"], ids=["fork", "thread"])
+@pytest.mark.parametrize(
+    "in_thread",
+    [pytest.param("False", id="fork"), pytest.param("True", id="thread", marks=pytest.mark.long)],
+)
 def test_an_event_that_did_not_arrive_is_sent_later_as_it_was(
     spark_submit, home, airflow_db, backend, run_dag, monkeypatch, in_thread
 ):

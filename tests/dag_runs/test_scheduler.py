@@ -168,6 +168,7 @@ def dead(airflow):
     (airflow.home / "never").touch()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("dag_id", ["killed", "lost"])
 def test_the_try_after_a_worker_that_was_killed_is_like_any_other(airflow, dead, dag_id):
     airflow.submitted(dag_id)
@@ -182,6 +183,7 @@ def test_the_try_after_a_worker_that_was_killed_is_like_any_other(airflow, dead,
     assert outcome(bundle) == ""
 
 
+@pytest.mark.long
 def test_what_a_killed_worker_left_is_swept_when_its_time_has_come(airflow, dead):
     for dag_id in dead:
         airflow.await_state(dag_id, "success")
@@ -197,6 +199,7 @@ def test_what_a_killed_worker_left_is_swept_when_its_time_has_come(airflow, dead
     assert not any(airflow.bundles(dag_id) for dag_id in dead)
 
 
+@pytest.mark.long
 def test_the_run_after_the_retry_begins_with_what_the_retry_accessed(airflow, dead):
     airflow.await_state("killed", "success")
     airflow.trigger("killed", "next")

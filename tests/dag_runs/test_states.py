@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.dag_runs.states import STATES
+from tests.dag_runs import states
 from tests.marquez_model import MarquezModel
 
 pytestmark = [
@@ -15,6 +15,20 @@ pytestmark = [
 ]
 
 
-@pytest.mark.parametrize("state", STATES, ids=lambda state: state.__name__)
+# Each is several runs of a DAG.
+ALWAYS = (
+    states.the_first_run_and_the_second,
+    states.a_failure_after_a_success,
+    states.a_retry,
+    states.marked_as_success_while_it_runs,
+    states.map_indexes_that_write_different_tables,
+)
+STATES = [
+    pytest.param(state, marks=[] if state in ALWAYS else [pytest.mark.long], id=state.__name__)
+    for state in states.STATES
+]
+
+
+@pytest.mark.parametrize("state", STATES)
 def test_events_and_what_marquez_shows(state, task_runs):
     state(task_runs(MarquezModel(), state.__name__))

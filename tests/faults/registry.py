@@ -50,6 +50,12 @@ class Fault:
     lane: Lane = Lane.DOUBLE
     slow: bool = False
 
+    @property
+    def kind(self) -> tuple[object, ...]:
+        """What it shares with the faults that take the same way through the package."""
+        expected = (self.declares, self.warns, self.leaves, self.changes, self.ends, self.differs)
+        return (self.area, *expected)
+
 
 @dataclass
 class Area:

@@ -30,7 +30,7 @@ from airflow_provider_sparklineage.plugins.history.catalog import (
 from airflow_provider_sparklineage.plugins.history.health import gaps_of_all, health
 from airflow_provider_sparklineage.plugins.history.opened import OpenedHistory, partition_of
 from airflow_provider_sparklineage.plugins.history.permissions import Visibility
-from tests.conftest import GOLDEN
+from tests.conftest import GOLDEN, long_after
 from tests.history import events
 from tests.history.simulation import world
 
@@ -38,7 +38,7 @@ ALL = Visibility(lambda _: True, lambda _: True, frozenset, lambda: True)
 NOTHING = Visibility(lambda _: False, lambda _: False, frozenset, lambda: False)
 
 
-@pytest.fixture(scope="module", params=range(3))
+@pytest.fixture(scope="module", params=long_after(1, range(3)))
 def history(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("history")
     events.write_archive(world(request.param, 20), folder / "archive")

@@ -12,7 +12,6 @@ import json
 import pickle
 from collections import OrderedDict, defaultdict
 from copy import deepcopy
-from itertools import product
 from types import MappingProxyType
 
 import pytest
@@ -28,6 +27,7 @@ from airflow_provider_sparklineage.operators.livy import SparkLineageLivyOperato
 from airflow_provider_sparklineage.operators.pyspark import SparkLineagePySparkOperator
 from airflow_provider_sparklineage.operators.spark_sql import SparkLineageSqlOperator
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
+from tests.conftest import long_after
 
 pytestmark = pytest.mark.airflow
 
@@ -528,20 +528,23 @@ def test_sixty_idioms_are_compared():
     assert len({*IDIOMS}) >= 60
 
 
+@pytest.mark.parametrize("given", long_after(1, ["everything", "nothing", "empty"]))
 @pytest.mark.parametrize("idiom", IDIOMS)
-def test_an_idiom_leaves_the_arguments_as_with_the_stock_operator(jobs, execute, context, idiom):
-    for where, (name, given) in product(WHERE, GIVEN.items()):
+def test_an_idiom_leaves_the_arguments_as_with_the_stock_operator(
+    jobs, execute, context, idiom, given
+):
+    for where in WHERE:
         ours, stock = (
             outcome(
                 base,
                 where,
                 idiom,
-                {"application": "job.py", **deepcopy(given)},
+                {"application": "job.py", **deepcopy(GIVEN[given])},
                 lambda operator: ended(operator, execute, context),
             )
             for base in (SparkLineageSubmitOperator, SparkSubmitOperator)
         )
-        assert ours == stock, (where.__name__, name)
+        assert ours == stock, where.__name__
 
 
 @pytest.mark.parametrize("given", GIVEN.values(), ids=GIVEN)
@@ -712,12 +715,17 @@ def job(*days, spark, **more):
     raise NotImplementedError
 
 
+SEVERAL = {"op_args": ["a"], "op_kwargs": {"day": 1}, "config_kwargs": {"spark.app.name": "a"}}
+
+
+@pytest.mark.parametrize(
+    "given", [SEVERAL, pytest.param({}, marks=pytest.mark.long)], ids=["several", "nothing"]
+)
 @pytest.mark.parametrize("idiom", PYSPARK)
 def test_an_idiom_leaves_the_arguments_as_with_the_stock_pyspark_operator(
-    jobs, execute, context, idiom
+    jobs, execute, context, idiom, given
 ):
-    several = {"op_args": ["a"], "op_kwargs": {"day": 1}, "config_kwargs": {"spark.app.name": "a"}}
-    for where, given in product(WHERE, ({}, several)):
+    for where in WHERE:
         ours, stock = (
             outcome(
                 base,
@@ -728,7 +736,7 @@ def test_an_idiom_leaves_the_arguments_as_with_the_stock_pyspark_operator(
             )
             for base in (SparkLineagePySparkOperator, PySparkOperator)
         )
-        assert ours == stock, (where.__name__, given)
+        assert ours == stock, where.__name__
 
 
 # --- names ----------------------------------------------------------------------------------------

@@ -41,7 +41,13 @@ assert operator.lineage_try.collected["outputs"]
 """
 
 
-@pytest.mark.parametrize(("delay_s", "imports"), [(0, False), (100, True)], ids=["long", "short"])
+@pytest.mark.parametrize(
+    ("delay_s", "imports"),
+    [
+        pytest.param(0, False, id="long"),
+        pytest.param(100, True, id="short", marks=pytest.mark.long),
+    ],
+)
 def test_a_job_that_runs_long_enough_leaves_nothing_to_import_after_it(tmp_path, delay_s, imports):
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT, str(tmp_path), str(delay_s)],

@@ -3,7 +3,8 @@
 A program of its own: its first task starts a JVM, and what later ones meet is left by those before.
 It writes down what each task gave and reported, and what was left in the process.
 
-``python -m tests.spark.pyspark_tasks <work>``
+``python -m tests.spark.pyspark_tasks <work>``, or ``… <work> defects`` for tasks in which something
+of ours fails
 """
 
 from __future__ import annotations
@@ -55,6 +56,8 @@ DEFECTS = {
     "the last records": (task_driver.TaskDriver, "_finish_observing"),
     "the last events": (task_driver.TaskDriver, "_end_listening"),
 }
+FEW_DEFECTS = ("making properties", "observing")
+"""Those that are tried next to the other tasks, too."""
 WRAPPED = (
     (SparkContext, "__init__"),
     (SparkContext, "_ensure_initialized"),
@@ -260,16 +263,7 @@ def main():
     run("streams", operator)
     SparkSession.builder.getOrCreate().stop()
 
-    # --- defects of ours ---
-    def tiny(spark):
-        spark.range(2).write.mode("overwrite").parquet(f"{LAKE}/tiny")
-        return "done"
-
-    for name, (owner, attribute) in DEFECTS.items():
-        with mock.patch.object(owner, attribute, side_effect=ZeroDivisionError("a defect")):
-            run(f"defect: {name}", pyspark(function=tiny))
-            session()
-            run(f"late defect: {name}", pyspark(function=tiny))
+    meet_defects(run, FEW_DEFECTS)
 
     # --- where nothing can be collected ---
     os.environ["AIRFLOW__SPARKLINEAGE__LISTENER_JAR"] = str(WORK / "none.jar")
@@ -284,6 +278,28 @@ def main():
     process.write()
 
 
+def meet_defects(run, names):
+    """Run a task without a session and one with a session, for each defect of ours."""
+
+    def tiny(spark):
+        spark.range(2).write.mode("overwrite").parquet(f"{LAKE}/tiny")
+        return "done"
+
+    for name in names:
+        owner, attribute = DEFECTS[name]
+        with mock.patch.object(owner, attribute, side_effect=ZeroDivisionError("a defect")):
+            run(f"defect: {name}", pyspark(function=tiny))
+            session()
+            run(f"late defect: {name}", pyspark(function=tiny))
+
+
+def meet_all_defects():
+    process = Process()
+    process.run("before", pyspark(function=make_rates))  # it starts the JVM
+    meet_defects(process.run, DEFECTS)
+    process.write()
+
+
 if __name__ == "__main__":
     spark_submit = Path(sys.executable).with_name("spark-submit")
     environment = record_events.environment(record_events.Spark.of(spark_submit), WORK)
@@ -291,4 +307,4 @@ if __name__ == "__main__":
     environment["SPARK_SUBMIT_OPTS"] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
     environment["AIRFLOW__SPARKLINEAGE__CAPTURE_LOCATION"] = str(WORK / "captures")
     os.environ.update(environment)
-    main()
+    meet_all_defects() if sys.argv[2:] == ["defects"] else main()

@@ -221,6 +221,7 @@ def test_the_merged_event_is_valid_openlineage(chain):
     validate_event(event)
 
 
+@pytest.mark.long
 def test_what_came_from_outside_stays_an_input_with_exactly_that(chain):
     lineage, event = chain("both")
     assert partitions_of(lineage.inputs)["totals"] == ["dt=2024-05-05"]

@@ -16,11 +16,9 @@ ROOT = Path(__file__).parents[2]
 CAPTURE = "sparkLineage_capture"
 
 
-@pytest.fixture(scope="module")
-def work(tmp_path_factory):
-    """Run all tasks in one process of its own."""
-    work = tmp_path_factory.mktemp("pyspark")
-    command = [sys.executable, "-m", "tests.spark.pyspark_tasks", str(work)]
+def run_tasks(work, *what):
+    """Run tasks in one process of its own."""
+    command = [sys.executable, "-m", "tests.spark.pyspark_tasks", str(work), *what]
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     log = work / "log"
     with log.open("wb") as output:
@@ -28,12 +26,17 @@ def work(tmp_path_factory):
             command, cwd=work, env=environment, stdout=output, stderr=output, timeout=600
         )
     assert ended.returncode == 0, log.read_text(errors="replace")[-5000:]
-    return work
+    return json.loads((work / "results.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def work(tmp_path_factory):
+    return tmp_path_factory.mktemp("pyspark")
 
 
 @pytest.fixture(scope="module")
 def results(work):
-    return json.loads((work / "results.json").read_text())
+    return run_tasks(work)
 
 
 def without_what_is_of_one_run(event):
@@ -182,18 +185,33 @@ def test_of_a_function_that_makes_no_spark_context_the_event_says_so(results):
 # --- defects of ours ------------------------------------------------------------------------------
 
 
-def test_whatever_of_ours_fails_the_function_does_what_it_would(results):
+@pytest.fixture(scope="module", params=["some", pytest.param("all", marks=pytest.mark.long)])
+def defects(request, tmp_path_factory):
+    """Give what tasks in which something of ours failed gave and reported."""
+    if request.param == "all":
+        results, least = run_tasks(tmp_path_factory.mktemp("defects"), "defects"), 20
+    else:
+        results, least = request.getfixturevalue("results"), 3
     met = {name: result for name, result in results.items() if "defect: " in name}
-    assert len(met) > 20
-    assert [name for name, result in met.items() if result["returned"] != "done"] == []
-    assert [name for name, result in met.items() if result["left"] is not None] == []
+    assert len(met) > least
+    return met
 
 
-def test_what_fails_before_the_function_is_called_is_in_the_event(results):
+def test_whatever_of_ours_fails_the_function_does_what_it_would(defects):
+    assert [name for name, result in defects.items() if result["returned"] != "done"] == []
+    assert [name for name, result in defects.items() if result["left"] is not None] == []
+
+
+def test_everything_is_as_it_was_then_too(defects):
+    assert [n for n, r in defects.items() if not r["is_environment_as_before"]] == []
+    assert [n for n, r in defects.items() if not r["is_pyspark_as_before"]] == []
+
+
+def test_what_fails_before_the_function_is_called_is_in_the_event(defects):
     late = ("a listener that comes late", "a session that is there")
     ends = ("the last records", "the last events")
-    for name, result in results.items():
+    for name, result in defects.items():
         kind, _, what = name.partition("defect: ")
-        if not what or what in ends or (what in late and kind != "late "):
+        if what in ends or (what in late and kind != "late "):
             continue
         assert "injection_failed" in messages(result), name

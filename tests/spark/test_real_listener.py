@@ -18,7 +18,8 @@ from airflow_provider_sparklineage.spark.submit.submission import Submission
 from tests import record_events
 from tests.openlineage_spec import validate_event
 
-pytestmark = pytest.mark.spark
+# The same job is run by `tests/dag_runs/test_dag_run.py`, every time.
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 
 @pytest.fixture(scope="session")

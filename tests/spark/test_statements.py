@@ -16,7 +16,7 @@ from tests import record_events
 from tests.spark import submissions
 from tests.spark.lakes import lines
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 SCHEMAS = Path(airflow_provider_sparklineage.__file__).parent / "event" / "schemas"
 APPLICATION = record_events.APPLICATIONS / "statements.py"

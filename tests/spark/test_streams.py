@@ -17,7 +17,7 @@ from tests.spark import submissions
 from tests.spark.lakes import Lake, distinct, planned_cases
 from tests.spark.test_observer import SCHEMAS
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 CASES = planned_cases("streams.py")
 

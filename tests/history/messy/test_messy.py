@@ -16,6 +16,7 @@ from airflow_provider_sparklineage.history.queries.stale import _DIRECT, plan_of
 from airflow_provider_sparklineage.history.queries.trace import trace
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.exceptions import TooManyError
+from tests.conftest import long_after
 from tests.history import events
 from tests.history.built import Tables
 from tests.history.ledger import meet
@@ -40,7 +41,7 @@ EXAMPLES = settings.default.max_examples if settings.default else 1
 SEEDS = range(EXAMPLES if EXAMPLES < _MANY else 300)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", long_after(4, SEEDS))
 def test_the_engine_answers_as_the_rules_say(seed, tmp_path):
     ledger = world(seed)
     tables = Tables(ledger, tmp_path, seed)
@@ -64,7 +65,7 @@ class TooManyStale:
         return self._tables.rows(sql, parameters)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", long_after(2, SEEDS))
 def test_of_one_dataset_the_answer_is_the_same_if_too_many_runs_are_stale(seed, tmp_path):
     ledger = world(seed)
     tables = Tables(ledger, tmp_path, seed)

@@ -61,10 +61,22 @@ def session(engine):
         everything.rollback()
 
 
+@pytest.fixture(scope="package")
+def made_app():
+    """Make the application, whose routes take longer to make than to be asked."""
+    return make_app()
+
+
 @pytest.fixture
-def ask(session):
+def app(made_app):
+    """Give the application; what a test overrides in it is forgotten."""
+    yield made_app
+    made_app.dependency_overrides.clear()
+
+
+@pytest.fixture
+def ask(app, session):
     """Ask as a user who may see the DAG; those who may not are in the browser's tests."""
-    app = make_app()
     [route] = [r for r in app.routes if r.path.endswith("/lineage")]
     for guard in route.dependencies:
         app.dependency_overrides[guard.dependency] = lambda: None

@@ -87,12 +87,11 @@ class History:
 
 
 @pytest.fixture
-def app():
-    made = served.make_app()
+def app(app):
     user = Visibility(lambda dag: dag == "shop", lambda _: True, frozenset, lambda: False)
-    made.dependency_overrides[served.visibility] = lambda: user
-    made.dependency_overrides[served._history] = History
-    return made
+    app.dependency_overrides[served.visibility] = lambda: user
+    app.dependency_overrides[served._history] = History
+    return app
 
 
 @pytest.fixture

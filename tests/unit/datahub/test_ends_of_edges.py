@@ -16,7 +16,7 @@ from airflow_provider_sparklineage.datahub.naming import schema_field_urn
 from airflow_provider_sparklineage.event.make import made
 from airflow_provider_sparklineage.model.representation import DEFAULT_REPRESENTATION
 from airflow_provider_sparklineage.spark.capture.lines import ReadReport
-from tests.conftest import HEADER, RECORDED
+from tests.conftest import HEADER, OF_ONE_SPARK
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,7 +61,7 @@ def test_urns_of_fields_are_found_in_the_keys_of_a_patch():
 
 
 @pytest.mark.parametrize("platform", PLATFORMS)
-@pytest.mark.parametrize(("spark", "case"), RECORDED)
+@pytest.mark.parametrize(("spark", "case"), OF_ONE_SPARK)
 def test_both_ends_of_each_edge_are_fields_that_the_schema_has(recorded, spark, case, platform):
     event = made(recorded(case, spark).lineage, ReadReport(), DEFAULT_REPRESENTATION, HEADER)
 

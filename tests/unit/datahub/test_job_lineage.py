@@ -7,7 +7,7 @@ import pytest
 from airflow_provider_sparklineage.datahub.configuration import Conversion
 from airflow_provider_sparklineage.datahub.lineage import lineage
 from airflow_provider_sparklineage.event.model import PlainEvent, PlainJob, fitted
-from tests.conftest import RECORDED
+from tests.conftest import OF_ONE_SPARK
 from tests.unit.datahub.events import column_lineage, dataset, event, schema, source, subject
 from tests.unit.datahub.patching import Stored
 from tests.unit.datahub.sdk import checked
@@ -256,7 +256,7 @@ def test_a_statement_of_any_length_fits():
 # --- recorded -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("spark", "case"), RECORDED, ids=lambda value: value)
+@pytest.mark.parametrize(("spark", "case"), OF_ONE_SPARK, ids=lambda value: value)
 def test_each_recorded_application_has_its_conditions_once(recorded, spark, case):
     merged = recorded(case, spark).event
     of = subject()

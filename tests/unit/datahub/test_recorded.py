@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.conftest import RECORDED
+from tests.conftest import OF_ONE_SPARK
 from tests.unit.datahub.sdk import checked
 from tests.write_datahub import CASES, FOLDER, converted, text
 
@@ -21,6 +21,6 @@ def test_there_is_a_file_of_each_application_and_no_other():
     assert sorted(file.stem for file in FOLDER.iterdir()) == CASES
 
 
-@pytest.mark.parametrize(("spark", "case"), RECORDED, ids=lambda part: part)
+@pytest.mark.parametrize(("spark", "case"), OF_ONE_SPARK, ids=lambda part: part)
 def test_the_sdk_takes_what_is_stored_of_an_application(spark, case):
     assert checked(converted(case, spark))

@@ -10,7 +10,7 @@ from airflow_provider_sparklineage.datahub.configuration import Conversion
 from airflow_provider_sparklineage.datahub.lineage import lineage
 from airflow_provider_sparklineage.datahub.proposals import Proposal, with_stored
 from airflow_provider_sparklineage.event.model import PlainEvent, fitted
-from tests.conftest import RECORDED
+from tests.conftest import OF_ONE_SPARK
 from tests.unit.datahub.events import column_lineage, dataset, event, schema, source, subject
 from tests.unit.datahub.patching import RefusedError, Stored, patched
 from tests.unit.datahub.sdk import checked, require_sdk
@@ -254,6 +254,7 @@ def test_our_patches_are_those_that_the_sdk_makes():
     assert ours.aspect == json.loads(theirs.aspect.value)
 
 
+@pytest.mark.long
 def test_a_patch_has_so_many_operations_that_one_message_holds_it():
     fields = {f"c{n}": [source("wide", f"c{n}", IDENTITY)] for n in range(2500)}
     of = subject(outputs=(dataset("wide_too", columnLineage=column_lineage(**fields)),))
@@ -403,7 +404,7 @@ def test_without_indirect_lineage_columns_are_of_values_alone_and_conditions_sta
     assert "INDIRECT:FILTER status" in aspect["upstreams"][0]["properties"]["conditions"]
 
 
-@pytest.mark.parametrize(("spark", "case"), RECORDED, ids=lambda value: value)
+@pytest.mark.parametrize(("spark", "case"), OF_ONE_SPARK, ids=lambda value: value)
 def test_each_recorded_application_is_patched_in_as_it_was_observed(recorded, spark, case):
     merged = recorded(case, spark).event
     of = subject()

@@ -21,7 +21,7 @@ from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.representation import Adaptation, Representation
 from airflow_provider_sparklineage.spark.capture.lines import ReadReport
-from tests.conftest import HEADER, RECORDED
+from tests.conftest import HEADER, OF_ONE_SPARK
 from tests.openlineage_spec import validate_event
 from tests.unit.event.test_glance import dataset, task
 from tests.unit.event.test_rename import HELD, LINEAGE, TWO_HOSTS
@@ -58,7 +58,7 @@ def test_for_another_backend_both_are_the_same_object(backend):
     assert made.adapted is made.kept
 
 
-@pytest.mark.parametrize(("spark", "case"), RECORDED)
+@pytest.mark.parametrize(("spark", "case"), OF_ONE_SPARK)
 def test_an_event_that_was_kept_as_a_backend_has_it_is_sent_as_it_is(recorded, spark, case):
     kept = stored(both(recorded(case, spark).lineage).adapted)
     assert adapted(kept, MARQUEZ) is kept

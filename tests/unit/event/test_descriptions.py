@@ -270,7 +270,11 @@ def test_before_the_job_has_run_nothing_is_described():
 
 @pytest.mark.parametrize(
     ("spark", "case", "observed"),
-    [*((*case, False) for case in RECORDED), *((*case, True) for case in OBSERVED)],
+    [
+        pytest.param(s, case, seen, marks=[] if s == "4.0" else [pytest.mark.long])
+        for cases, seen in ((RECORDED, False), (OBSERVED, True))
+        for s, case in cases
+    ],
 )
 def test_texts_of_recorded_runs_are_short_and_each_in_one_line(recorded, spark, case, observed):
     of_case = recorded(case, spark)

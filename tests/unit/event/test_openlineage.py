@@ -20,12 +20,12 @@ from airflow_provider_sparklineage.event.pipeline import event_of
 from airflow_provider_sparklineage.model.producer import producer
 from airflow_provider_sparklineage.model.representation import Representation
 from airflow_provider_sparklineage.spark.capture.lines import ReadReport
-from tests.conftest import RECORDED
+from tests.conftest import OF_ONE_SPARK
 
 EVERYTHING = Representation(bare_partitions=True, explicit_lineage=True)
 
 
-@pytest.mark.parametrize(("spark", "case"), RECORDED)
+@pytest.mark.parametrize(("spark", "case"), OF_ONE_SPARK)
 def test_what_is_sent_is_the_event(recorded, spark, case):
     event = event_of(recorded(case, spark).lineage, ReadReport(), EVERYTHING)
     sent = json.dumps(openlineage.parts(event)._asdict(), default=Serde.to_dict)

@@ -15,7 +15,7 @@ from airflow_provider_sparklineage.spark.capture import reading
 from airflow_provider_sparklineage.spark.capture.bundle import Manifest
 from airflow_provider_sparklineage.spark.capture.events import read_events
 from airflow_provider_sparklineage.spark.capture.lines import ReadReport
-from tests.conftest import RECORDED, golden
+from tests.conftest import OF_ONE_SPARK, golden
 
 RUN = "018f0000-0000-7000-8000-000000000000"
 BEGIN = datetime(2024, 3, 31, 0, 59, 50, tzinfo=UTC)  # ten seconds before a change of DST
@@ -224,7 +224,7 @@ def test_the_clock_of_the_worker_decides_nothing(merged, hours):
     assert lineage.degradations == merged(right).degradations
 
 
-@pytest.mark.parametrize(("spark", "case"), RECORDED)
+@pytest.mark.parametrize(("spark", "case"), OF_ONE_SPARK)
 def test_no_recorded_job_seems_to_have_put_its_clock_back(spark, case, tmp_path):
     bundle = capture.create(tmp_path, Manifest(application_run_id=RUN))
     lines = golden(case, spark).read_bytes()
