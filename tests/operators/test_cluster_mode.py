@@ -305,6 +305,20 @@ def test_when_a_driver_has_reported_retries_have_lineage_too(
     assert "driver_elsewhere" not in degradations(task)
 
 
+def test_when_drivers_report_no_more_a_retry_is_submitted_as_it_is(
+    spark_submit, execute, pod, lake, context
+):
+    """Somebody may have taken the right to read from them."""
+    spark_submit.does("staging_chain", code=DELIVERS)
+    execute(operator())
+    spark_submit.does(code="print('Exit code: 0')")
+    execute(operator())
+    assert injected(spark_submit.given)
+    context["ti"].try_number = 2
+    execute(operator())
+    assert not injected(spark_submit.given)
+
+
 def test_what_one_account_has_reached_says_nothing_of_another(
     spark_submit, execute, pod, lake, context
 ):

@@ -34,7 +34,7 @@ from airflow_provider_sparklineage.settings.checks import (
 from airflow_provider_sparklineage.spark import driver
 from airflow_provider_sparklineage.spark.capture import bundle as capture
 from airflow_provider_sparklineage.spark.capture.remote import received
-from airflow_provider_sparklineage.spark.capture.tools import note_reached
+from airflow_provider_sparklineage.spark.capture.tools import Marks, note
 from airflow_provider_sparklineage.spark.submit import submission, submitted_files
 from airflow_provider_sparklineage.spark.submit.additions import injected, resolved
 from airflow_provider_sparklineage.spark.submit.deploy_mode import Target
@@ -207,7 +207,7 @@ def _tried(
     for name, content in spark.ORDERS.items():
         store.write(f"tables/orders/{name}", content.encode())
     try:
-        unreached = _submit(conn_id, conf, settings, bundle, in_spark)
+        marks = _submit(conn_id, conf, settings, bundle, in_spark)
     except bounded.OutOfTimeError:
         text = f"The application did not end within {TIMEOUT_S} seconds."
         return failed(spark.TRIAL, text, _LOOK)
@@ -224,6 +224,7 @@ def _tried(
         versions={capture.OBSERVER: submitted_files.observer_digest()},
     )
     delivered = received(manifest, cast("Path", bundle.path), budget, waits=True)
+    note(marks, budget, has_delivered=delivered.has_begun)
     if not delivered.has_begun:
         return failed(
             spark.TRIAL,
@@ -232,7 +233,6 @@ def _tried(
             "The driver's log has a line that begins with `sparklineage:` and says why. Give the "
             "driver's user the permission, or set [sparklineage] capture_location_in_spark.",
         )
-    note_reached(unreached, budget)
     found = replace(bundle, manifest=replace(manifest, degradations=delivered.degradations))
     event = merged_event(found, task_lineage(found))
     return spark.judged(event, machine, "", time.monotonic() - begun, "in the cluster ")
@@ -264,7 +264,7 @@ def _submit(
     settings: Settings,
     bundle: capture.CaptureBundle,
     in_spark: str,
-) -> tuple[str, ...]:
+) -> Marks:
     """Submit the application and wait for its end, as the operator's hook does.
 
     :param conn_id: the id of the Spark connection
@@ -272,7 +272,7 @@ def _submit(
     :param settings: the settings of a task
     :param bundle: the bundle in the driver's folder
     :param in_spark: URL of the driver's folder, as Spark knows it
-    :return: the marks in the tools folder to write when the driver has delivered
+    :return: the marks of the files in the tools folder that the driver needs
     :raise OutOfTimeError: if it takes too long; the application is killed then
     """
     connection = SparkSubmitHook(conn_id=conn_id)._connection  # noqa: SLF001  (as the operator)
@@ -305,6 +305,6 @@ def _submit(
         except bounded.OutOfTimeError:
             hook.on_kill()
             raise
-        return carried.unreached_tools
+        return carried.tools
     finally:
         files.remove()

@@ -135,8 +135,8 @@ def _received(
     )
     if capture.unsubmitted and not delivered.has_begun:
         delivered = delivered.without_driver(capture.unsubmitted)
-    if delivered.has_begun:
-        tools.note_reached(bundle.manifest.unreached_tools, deadline.part(_END_S, _KEPT_S))
+    marks = tools.Marks(bundle.manifest.reached_tools, bundle.manifest.unreached_tools)
+    tools.note(marks, deadline.part(_END_S, _KEPT_S), has_delivered=delivered.has_begun)
     bundle = bundle.noted(
         *(safe_degradation(d.code, d.message) for d in delivered.degradations),
         degradations=delivered.earlier,

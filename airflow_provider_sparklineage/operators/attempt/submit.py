@@ -536,7 +536,8 @@ def _with_listener(
         *after.degradations,
         remote=remote,
         injected=after.names,
-        unreached_tools=after.unreached_tools,
+        reached_tools=after.tools.reached,
+        unreached_tools=after.tools.unreached,
         versions={**manifest.versions, **versions},
     )
     return Submittable(capture, submission)

@@ -162,6 +162,8 @@ class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
     remote: str = ""
     """URL of the folder to which a driver in a cluster delivers its capture, as Airflow knows the
     folder; empty if the driver writes into the bundle."""
+    reached_tools: tuple[str, ...] = ()
+    """URLs of the marks in the tools folder that are deleted if no driver delivers."""
     unreached_tools: tuple[str, ...] = ()
     """URLs of the marks in the tools folder that are written when a driver has delivered."""
     attempts: tuple[DriverAttempt, ...] = ()

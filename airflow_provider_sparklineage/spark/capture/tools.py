@@ -13,7 +13,7 @@ a job reads it. Spark's executors may start late and read the jar then, so a fol
 when no task has needed its file for :data:`UNUSED`.
 
 Spark ends a job whose jar it cannot read. A driver that has delivered to the location reaches it,
-so the worker then notes who that driver was (``reached-by-``, :func:`note_reached`). As long
+so the worker then notes who that driver was (``reached-by-``, :func:`note`). As long
 as this is not noted, :mod:`airflow_provider_sparklineage.spark.submit.deploy_mode` brings the file
 in another way if there is one.
 """
@@ -35,7 +35,7 @@ from airflow_provider_sparklineage.storage.bounded import StoreError, within_bud
 from airflow_provider_sparklineage.storage.objects import Objects
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Mapping
     from pathlib import Path
 
     from airflow_provider_sparklineage.model.budget import Budget
@@ -51,6 +51,8 @@ UNUSED = timedelta(days=90)
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _USED = re.compile(r"used-\d{4}-\d\d-\d\d")
 _THREAD = "sparklineage-tools"
+_ASKING = 1 / 6
+"""The part of the time in which a store has to list a folder."""
 
 
 class Tool(NamedTuple):
@@ -63,6 +65,17 @@ class Tool(NamedTuple):
 
     url: str
     is_reached: bool
+
+
+class Marks(NamedTuple):
+    """Marks by which the tools folder says that drivers of a kind reach it.
+
+    :param reached: URLs of marks that were there when the job was submitted
+    :param unreached: URLs of marks that are to be written when the driver has delivered
+    """
+
+    reached: tuple[str, ...] = ()
+    unreached: tuple[str, ...] = ()
 
 
 class Tools:
@@ -83,8 +96,8 @@ class Tools:
         )
         self._mark = f"reached-by-{hashlib.sha256(driver.encode()).hexdigest()[:16]}"
         self._budget = budget
-        self.unreached: list[str] = []
-        """URLs of the marks that are to be written when the driver has delivered."""
+        self.marks = Marks()
+        """The marks of the files that were put here."""
 
     def put(self, name: str, source: Path | bytes, today: datetime | None = None) -> Tool:
         """Put a file into the folder, unless it is there.
@@ -102,27 +115,37 @@ class Tools:
         used = f"used-{today or datetime.now(UTC):%Y-%m-%d}"
         store = Objects(f"{self.url}/{digest}", is_for_group=True)
         try:
-            put = partial(_put, store, name, source, size, used)
-            there = within_budget(self._budget, put, _THREAD)
+            # A store that does not answer must not hold up each task as long as one upload may.
+            there = within_budget(self._budget.part(_ASKING), partial(store.files, ""), _THREAD)
+            if there.get(name) != size or used not in there:
+                put = partial(_put, store, name, source, size, used, there)
+                within_budget(self._budget, put, _THREAD)
         except StoreError as error:
             problem = f"{name} could not be put into the tools folder {self.url} ({error})."
             raise CaptureError(problem, remote.location_fix(self.url)) from error
-        is_reached = self._mark in there
-        if not is_reached:
-            self.unreached.append(f"{store.url}/{self._mark}")
+        is_reached, mark = self._mark in there, f"{store.url}/{self._mark}"
+        reached, unreached = self.marks
+        self.marks = (
+            Marks((*reached, mark), unreached) if is_reached else Marks(reached, (*unreached, mark))
+        )
         return Tool(f"{self.in_spark}/{digest}/{name}", is_reached)
 
 
-def note_reached(marks: Iterable[str], budget: Budget) -> None:
-    """Note that drivers of a kind reach a capture location, because one has delivered there.
+def note(marks: Marks, budget: Budget, *, has_delivered: bool) -> None:
+    """Note whether drivers of a kind reach a capture location.
 
-    :param marks: the URLs of the marks (:attr:`Tools.unreached`)
+    :param marks: the marks of the files that such a driver needed
+    :param has_delivered: whether it has delivered to the location; if not, it may not have read the
+        files either, so the marks are deleted
     """
     with suppress(StoreError):  # the next driver that delivers is noted
-        for mark in marks:
+        for mark in marks.unreached if has_delivered else marks.reached:
             folder, _, name = mark.rpartition("/")
             store = Objects(folder, is_for_group=True)
-            within_budget(budget, partial(store.write, name, b""), _THREAD)
+            change = (
+                partial(store.write, name, b"") if has_delivered else partial(store.remove, name)
+            )
+            within_budget(budget, change, _THREAD)
 
 
 def _digest_and_size(source: Path | bytes) -> tuple[str, int]:
@@ -132,9 +155,18 @@ def _digest_and_size(source: Path | bytes) -> tuple[str, int]:
         return hashlib.file_digest(file, "sha256").hexdigest(), source.stat().st_size
 
 
-def _put(store: Objects, name: str, source: Path | bytes, size: int, used: str) -> Collection[str]:
-    """Put a file into its folder, with the mark of use; give the names that were there before."""
-    there = store.files("")
+def _put(
+    store: Objects,
+    name: str,
+    source: Path | bytes,
+    size: int,
+    used: str,
+    there: Mapping[str, int],
+) -> None:
+    """Put a file into its folder, with the mark of use.
+
+    :param there: the sizes of the files in the folder, by name
+    """
     if there.get(name) != size:  # not there, or torn by a store that shows unfinished files
         content = source if isinstance(source, bytes) else source.read_bytes()
         log.info("Putting %s (%.1f MB) into %s, once for all tasks …", name, size / 1e6, store.url)
@@ -147,7 +179,6 @@ def _put(store: Objects, name: str, source: Path | bytes, size: int, used: str) 
         for old in filter(_USED.fullmatch, there):
             with suppress(Exception):  # another worker may have deleted it
                 store.remove(old)
-    return there
 
 
 def sweep(location: str, *, now: datetime, budget: Budget) -> int:

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from airflow_provider_sparklineage.model.degradations import DegradationCode
 from airflow_provider_sparklineage.model.exceptions import CaptureError, ListenerError
 from airflow_provider_sparklineage.model.terms import EVENTS
+from airflow_provider_sparklineage.spark.capture.tools import Marks
 from airflow_provider_sparklineage.spark.submit import (
     deploy_mode,
     distribution,
@@ -58,7 +59,7 @@ class Injected(NamedTuple):
     :param degradations: pairs of the code and the message
     :param delivers: whether the driver delivers its captured files to the capture location's URL
     :param is_awaited: whether the task ends no earlier than its application
-    :param unreached_tools: the marks in the tools folder to write when the driver has delivered
+    :param tools: the marks of the files in the tools folder that the driver needs
     """
 
     submission: Submission
@@ -66,7 +67,7 @@ class Injected(NamedTuple):
     degradations: tuple[tuple[DegradationCode, str], ...]
     delivers: bool
     is_awaited: bool
-    unreached_tools: tuple[str, ...]
+    tools: Marks
 
 
 def resolved(submission: Submission, target: Target, options: CaptureOptions) -> ResolvedSubmission:
@@ -225,7 +226,7 @@ def injected(
         tuple(missing),
         delivers=bool(files.delivered_to),
         is_awaited=files.is_awaited,
-        unreached_tools=tuple(files.tools.unreached) if files.tools else (),
+        tools=files.tools.marks if files.tools else Marks(),
     )
 
 

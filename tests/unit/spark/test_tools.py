@@ -100,11 +100,22 @@ def test_the_mark_of_use_is_that_of_the_last_day(of, folder):
 def test_a_driver_that_has_delivered_is_noted_for_all_like_it(of, folder):
     first = of()
     assert not first.put("a.jar", CONTENT).is_reached
-    tools.note_reached(first.unreached, UNLIMITED)
+    tools.note(first.marks, UNLIMITED, has_delivered=True)
     again = of()
     assert again.put("a.jar", CONTENT).is_reached
-    assert again.unreached == []
+    assert again.marks == (first.marks.unreached, ())
     assert not of("yarn guest").put("a.jar", CONTENT).is_reached
+
+
+def test_a_driver_that_has_delivered_nothing_takes_that_back(of, folder):
+    first = of()
+    first.put("a.jar", CONTENT)
+    tools.note(first.marks, UNLIMITED, has_delivered=False)  # nothing was noted yet
+    tools.note(first.marks, UNLIMITED, has_delivered=True)
+    second = of()
+    second.put("a.jar", CONTENT)
+    tools.note(second.marks, UNLIMITED, has_delivered=False)
+    assert not of().put("a.jar", CONTENT).is_reached
 
 
 def test_what_cannot_be_written_is_an_error_with_the_place(of, root):
