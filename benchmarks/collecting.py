@@ -42,7 +42,7 @@ def measured() -> Iterator[Result]:
     with tempfile.TemporaryDirectory() as folder:
         try:
             cluster = mini_cluster.start(Path(folder), yarn=False)
-        except (mini_cluster.ClusterError, maven.JarsError) as error:
+        except (mini_cluster.ServiceError, maven.JarsError) as error:
             yield Result(_NAME, None, GOAL_S, f"there is no HDFS: {error}", " s")
             return
         try:
