@@ -43,7 +43,6 @@ def outputs(lake, *names):
     return [f"{lake}/{name}" for name in names]
 
 
-@pytest.mark.smoke
 def test_listener_and_observer_are_put_into_the_tools_folder_once(submit, captures, lake, livy):
     logged = len(livy.log)
     first = submit("staging_chain", lake)
