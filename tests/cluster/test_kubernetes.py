@@ -239,8 +239,7 @@ def test_files_of_the_worker_come_by_the_upload_path(submit, uploads, lake, kube
     assert driver.found["spec"]["serviceAccountName"] == "spark"
     [executor] = kubelet.executors  # it was one that wrote
     assert "Saved output of task" in executor.log
-    [captured] = (driver.root / "tmp").glob("sparklineage-*")
-    assert captured.stat().st_mode & 0o777 == 0o700
+    assert [*(driver.root / "tmp").iterdir()] == []  # what was captured was there
     # Spark itself puts all properties into a config map, which is no secret of Kubernetes.
     argv = operator._hook._submit_sp.args
     assert SECRET not in json.dumps([argv, driver.found, driver.command, executor.found])
