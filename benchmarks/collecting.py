@@ -25,6 +25,7 @@ from benchmarks.amplification import ACTIONS, amplified, run_id
 from benchmarks.results import Result
 from tests import maven
 from tests.cluster import mini_cluster
+from tests.cluster.shared_service import ServiceError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,7 +43,7 @@ def measured() -> Iterator[Result]:
     with tempfile.TemporaryDirectory() as folder:
         try:
             cluster = mini_cluster.start(Path(folder), yarn=False)
-        except (mini_cluster.ClusterError, maven.JarsError) as error:
+        except (ServiceError, maven.JarsError) as error:
             yield Result(_NAME, None, GOAL_S, f"there is no HDFS: {error}", " s")
             return
         try:

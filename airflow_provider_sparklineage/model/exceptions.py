@@ -15,7 +15,7 @@
     │                            submitted, and when a listener is fetched
     ├── RemoteDriverError        the driver runs where nothing that it writes can be read; raised
     │                            before the job is submitted
-    ├── NotAwaitedError          spark-submit did not wait for the job's end; raised in place of
+    ├── NotAwaitedError          the task did not wait for the job's end; raised in place of
     │                            collecting the job's lineage
     ├── CaptureError             a capture bundle cannot be made, written or read; raised before the
     │                            job is submitted, and when its lineage is collected
@@ -90,7 +90,7 @@ class RemoteDriverError(SparkLineageError):
 
 
 class NotAwaitedError(SparkLineageError):
-    """Raised when spark-submit did not wait for the job's end, so its events are not collected."""
+    """Raised when the task did not wait for the job's end, so its events are not collected."""
 
 
 class CaptureError(SparkLineageError):

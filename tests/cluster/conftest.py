@@ -12,8 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from airflow_provider_sparklineage.spark.capture import tools
+from tests.cluster import livy as livy_server
 from tests.cluster import mini_cluster
-from tests.cluster.submitting import LONGEST_S, USER, WORKER_USER, Submitter, until
+from tests.cluster.submitting import LONGEST_S, USER, WORKER_USER, LivySubmitter, Submitter, until
+from tests.record_events import APPLICATIONS
 
 
 def pytest_itemcollected(item):
@@ -90,16 +93,30 @@ def captures(cluster, capture_at):
     return capture_at(cluster, WORKER_USER, "770")
 
 
+TOOLS = f"{tools.FOLDER}/"
+
+
 class Captures:
     """A capture location on HDFS."""
 
     def __init__(self, cluster, path):
         self.cluster = cluster
         self.path = path
+        self.url = f"{cluster.hdfs}{path}"
+        """Its URL for Spark."""
 
     def files(self):
-        """Name the files there, from a try's folder on."""
-        return [name.removeprefix(f"{self.path}/") for name in self.cluster.files().find(self.path)]
+        """Name the files of tries there, from a try's folder on."""
+        return [name for name in self._written() if not name.startswith(TOOLS)]
+
+    def tools(self):
+        """Give when each file of the tools folder was written, by its name from a digest on."""
+        found = self._written().items()
+        return {n.removeprefix(TOOLS): time for n, time in found if n.startswith(TOOLS)}
+
+    def _written(self):
+        found = self.cluster.files().find(self.path, detail=True).items()
+        return {n.removeprefix(f"{self.path}/"): info["modificationTime"] for n, info in found}
 
     def delivered(self, kind):
         """Give what drivers have delivered of a kind, by now."""
@@ -116,6 +133,34 @@ class Captures:
 def submit(on_yarn, spark):
     """Run an application through the operator: ``submit("staging_chain", lake)``."""
     return Submitter(on_yarn.spark_conf(spark.distribution.home))
+
+
+@pytest.fixture(scope="session")
+def livys(cluster, spark):
+    """Start a Livy of the cluster, once for all workers."""
+    home = Path(spark.distribution.home)
+    with livy_server.running(cluster, USER, home, APPLICATIONS) as livy:
+        yield livy
+
+
+@pytest.fixture
+def livy(livys, cluster, home, spark, monkeypatch):
+    """Let what is posted run on the cluster; if the test fails, show what was logged meanwhile."""
+    monkeypatch.setenv("AIRFLOW_CONN_LIVY_DEFAULT", livys.connection)
+    version = f"{spark.distribution.version}-scala{spark.distribution.scala}"
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__SPARK_VERSION", version)
+    logged, before = len(livys.log), {a["id"] for a in cluster.applications()}
+    yield livys
+    print(livys.log[logged:])
+    for application in cluster.applications():
+        if application["id"] not in before:
+            print(cluster.log(application["id"]))
+
+
+@pytest.fixture
+def submit_to_livy(livy):
+    """Run an application through the operator for Livy."""
+    return LivySubmitter()
 
 
 @pytest.fixture

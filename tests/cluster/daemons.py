@@ -1,13 +1,7 @@
-"""The process that runs the daemons of a mini cluster: ``python -m tests.cluster.daemons``.
-
-It ends them, and itself, when no process holds a lock on the folder's ``users`` any more: a lock
-goes with its process, however that ends.
-"""
+"""The process that runs the daemons of a mini cluster: ``python -m tests.cluster.daemons``."""
 
 from __future__ import annotations
 
-import fcntl
-import json
 import os
 import signal
 import socket
@@ -19,10 +13,11 @@ import urllib.request
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tests.cluster import shared_service
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-USERS, READY = "users", "ready.json"
 MADE = ("conf", "name", "blocks", "tmp", "local", "logs")
 """Folders that a cluster makes."""
 GROUP = "lineage"
@@ -58,11 +53,6 @@ def command(folder: Path, jars: Sequence[str], java: str) -> list[str]:
         *("--add-opens", "java.base/java.lang=ALL-UNNAMED", "-Djava.net.preferIPv4Stack=true"),
         *("-cp", os.pathsep.join([str(folder / "conf"), *jars])),
     ]
-
-
-def environment() -> dict[str, str]:
-    """Give this process's environment, less what makes somebody else of its user."""
-    return {k: v for k, v in os.environ.items() if not k.startswith(("HADOOP_", "YARN_"))}
 
 
 def configuration(folder: Path, addresses: Mapping[str, str]) -> dict[str, str]:
@@ -146,7 +136,7 @@ class _Daemons:
             process = subprocess.Popen(
                 [*self._command, *of_hadoop],
                 cwd=self._folder,
-                env=environment(),
+                env=shared_service.environment(),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -197,34 +187,16 @@ def _answer(url: str) -> str:
     return text
 
 
-def _end(*_: object) -> None:
-    sys.exit("terminated")
-
-
 def main(folder: Path, java: str, jars: str, *services: str) -> None:
     """Run a cluster in a folder until nobody uses it."""
-    signal.signal(signal.SIGTERM, _end)
     addresses = _write_configuration(folder)
     daemons = _Daemons(folder, command(folder, jars.split(os.pathsep), java))
-    with (folder / USERS).open("w") as users:
-        try:
-            _start(daemons, addresses, yarn="yarn" in services)
-            (folder / f"{READY}.part").write_text(json.dumps(addresses))
-            (folder / f"{READY}.part").rename(folder / READY)
-            # Held until all has ended, so that who comes now waits for that.
-            while not _is_exclusive(users.fileno()):
-                time.sleep(0.2)
-        finally:
-            (folder / READY).unlink(missing_ok=True)
-            daemons.stop()
 
+    def start() -> dict[str, str]:
+        _start(daemons, addresses, yarn="yarn" in services)
+        return addresses
 
-def _is_exclusive(handle: int) -> bool:
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+    shared_service.serve(folder, start, daemons.stop)
 
 
 if __name__ == "__main__":

@@ -14,68 +14,59 @@ Whoever runs it is Hadoop's superuser; be somebody else by ``HADOOP_USER_NAME``.
 
 from __future__ import annotations
 
-import fcntl
 import getpass
 import json
 import os
 import shutil
 import subprocess
 import sys
-import time
 import urllib.request
 from contextlib import contextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
 from fsspec.implementations.webhdfs import WebHDFS
 
 from airflow_provider_sparklineage.spark.submit import commands
 from tests import maven
-from tests.cluster import daemons
+from tests.cluster import daemons, shared_service
+from tests.cluster.shared_service import ServiceError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from pathlib import Path
 
-_HADOOP = "3.4.1"
+HADOOP = "3.4.1"
 JARS = (
-    f"org.apache.hadoop:hadoop-common:{_HADOOP}",
-    f"org.apache.hadoop:hadoop-hdfs:{_HADOOP}",
-    f"org.apache.hadoop:hadoop-yarn-server-resourcemanager:{_HADOOP}",
-    f"org.apache.hadoop:hadoop-yarn-server-nodemanager:{_HADOOP}",
+    f"org.apache.hadoop:hadoop-common:{HADOOP}",
+    f"org.apache.hadoop:hadoop-hdfs:{HADOOP}",
+    f"org.apache.hadoop:hadoop-yarn-server-resourcemanager:{HADOOP}",
+    f"org.apache.hadoop:hadoop-yarn-server-nodemanager:{HADOOP}",
     # The ResourceManager's pages need it, which its own file does not say.
-    f"org.apache.hadoop:hadoop-yarn-server-timelineservice:{_HADOOP}",
+    f"org.apache.hadoop:hadoop-yarn-server-timelineservice:{HADOOP}",
     "org.slf4j:slf4j-reload4j:1.7.36",
 )
 """Hadoop's daemons as they are installed. In the jar for mini clusters, which has all of them, the
 ResourceManager's API writes broken JSON; and a JVM with two daemons serves the pages of only one.
 """
 
-START_S = 120  # eight, on two quiet cores
-STOP_S = 60
-
-
-class ClusterError(Exception):
-    """Raised when no cluster can be started; says why."""
+_COMMAND_S = 120
 
 
 class MiniCluster:
     """One that runs, until everybody who uses it has stopped."""
 
-    def __init__(
-        self, folder: Path, users: TextIO, starter: subprocess.Popen[bytes] | None
-    ) -> None:
+    def __init__(self, folder: Path, running: shared_service.Use) -> None:
         self.folder = folder
+        self.stop = running.stop
         self.conf = folder / "conf"
         """For ``HADOOP_CONF_DIR``."""
-        addresses = json.loads((folder / daemons.READY).read_text())
+        addresses = running.facts
         self.namenode: str = addresses["namenode"]
         """``127.0.0.1:<port>`` of ``hdfs://``."""
         self.webhdfs: str = addresses["webhdfs"]
         """``127.0.0.1:<port>`` of WebHDFS."""
         self.resource_manager = f"http://{addresses['resource_manager']}"
         """URL of the ResourceManager's REST API and pages."""
-        self._users = users
-        self._process = starter
 
     @property
     def hdfs(self) -> str:
@@ -145,36 +136,18 @@ class MiniCluster:
         self._run("org.apache.hadoop.hdfs.tools.DFSAdmin", *arguments)
 
     def _run(self, *of_hadoop: str, **variables: str) -> None:
-        command = daemons.command(self.folder, [*map(str, maven.jars(*JARS))], str(_java()))
+        command = daemons.command(self.folder, [*map(str, maven.jars(*JARS))], str(java()))
         done = subprocess.run(
             [*command, *of_hadoop],
-            env=daemons.environment() | variables,
+            env=shared_service.environment() | variables,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=START_S,
+            timeout=_COMMAND_S,
             check=False,
         )
         if done.returncode:
-            raise ClusterError(done.stdout)
-
-    def stop(self) -> None:
-        """Use it no longer, and wait for its end if nobody else does."""
-        self._users.close()
-        if self._process is not None and not self._is_used():
-            self._process.wait(STOP_S)
-
-    def _is_used(self) -> bool:
-        with (self.folder / daemons.USERS).open() as users:
-            try:
-                fcntl.flock(users, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            except BlockingIOError:  # by the process that ends it
-                return False
-            try:
-                fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                return True
-            return False
+            raise ServiceError(done.stdout)
 
     def _ask(self, method: str, path: str, body: object = None) -> Any:
         request = urllib.request.Request(
@@ -191,19 +164,20 @@ def start(folder: Path, *, yarn: bool = True) -> MiniCluster:
     """Start a cluster in a folder of its own, or use the one that runs there.
 
     :param yarn: whether there is more than HDFS
-    :raise ClusterError: if it does not start
+    :raise ServiceError: if it does not start
     :raise maven.JarsError: if Hadoop cannot be fetched
     """
-    jars = maven.jars(*JARS)
+    jars = os.pathsep.join(map(str, maven.jars(*JARS)))
     folder = folder.resolve()
-    folder.mkdir(parents=True, exist_ok=True)
-    users = (folder / daemons.USERS).open("a")
-    fcntl.flock(users, fcntl.LOCK_SH)  # one that is being ended has it alone
-    with (folder / "starting").open("a") as alone:
-        fcntl.flock(alone, fcntl.LOCK_EX)
-        runs = (folder / daemons.READY).exists()
-        process = None if runs else _started(folder, jars, yarn=yarn)
-    return MiniCluster(folder, users, process)
+
+    def prepare() -> None:
+        for name in daemons.MADE:  # by an earlier one
+            shutil.rmtree(folder / name, ignore_errors=True)
+
+    services = ["yarn"] if yarn else []
+    arguments = [str(java()), jars, *services]
+    running = shared_service.use(folder, daemons.__name__, *arguments, prepare=prepare)
+    return MiniCluster(folder, running)
 
 
 @contextmanager
@@ -216,36 +190,13 @@ def running(folder: Path, *, yarn: bool = True) -> Iterator[MiniCluster]:
         cluster.stop()
 
 
-def _started(folder: Path, jars: list[Path], *, yarn: bool) -> subprocess.Popen[bytes]:
-    for name in daemons.MADE:  # by an earlier one
-        shutil.rmtree(folder / name, ignore_errors=True)
-    command = [sys.executable, "-m", "tests.cluster.daemons", str(folder), str(_java())]
-    command += [os.pathsep.join(map(str, jars)), *(["yarn"] if yarn else [])]
-    log = folder / "daemons.log"
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            command,
-            cwd=Path(__file__).parents[2],
-            env=daemons.environment(),
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,  # an interrupt of the terminal is its users', who end it
-        )
-    ends = time.monotonic() + START_S
-    while not (folder / daemons.READY).exists():
-        if process.poll() is not None or time.monotonic() > ends:
-            process.terminate()
-            process.wait(STOP_S)
-            message = f"No cluster has started in {folder}: {log.read_text(errors='replace')}"
-            raise ClusterError(message)
-        time.sleep(0.1)
-    return process
+def java() -> Path:
+    """Find the Java that runs all services.
 
-
-def _java() -> Path:
+    :raise ServiceError: if there is none
+    """
     found = commands.find_java(os.environ)
     if found is None:
         message = "There is no Java: install one, or set JAVA_HOME."
-        raise ClusterError(message)
+        raise ServiceError(message)
     return found

@@ -1,4 +1,4 @@
-"""Applications that the operator submits as a task would, and the lineage of their tasks."""
+"""Applications that an operator submits as a task would, and the lineage of their tasks."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow.sdk.exceptions import AirflowException
 
+from airflow_provider_sparklineage.operators.livy import SparkLineageLivyOperator
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
 from tests import spark_submit_double
 from tests.cluster.daemons import USERS_IN_GROUP
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
+    from airflow.providers.apache.livy.operators.livy import LivyOperator
     from airflow.providers.openlineage.extractors import OperatorLineage
+    from airflow.sdk import BaseOperator
 
 T = TypeVar("T")
 
@@ -53,7 +56,7 @@ class Submitter:
         *arguments: str,
         conf: Mapping[str, str] | None = None,
         **options: Any,
-    ) -> SparkLineageSubmitOperator:
+    ) -> BaseOperator:
         """Make the operator of an application; it waits for Spark's end in spark-submit."""
         path = application if "/" in application else f"{APPLICATIONS}/{application}.py"
         return SparkLineageSubmitOperator(
@@ -63,15 +66,37 @@ class Submitter:
             **{"task_id": "job", "durable": False, **options},
         )
 
-    def execute(
-        self, operator: SparkLineageSubmitOperator, context: dict[str, Any] | None = None
-    ) -> Ran:
+    def execute(self, operator: BaseOperator, context: dict[str, Any] | None = None) -> Ran:
         """Execute it, as the task runner does."""
         try:
             spark_submit_double.execute(operator, context or spark_submit_double.task_context())
         except AirflowException as error:
             return Ran(operator, error)
         return Ran(operator)
+
+
+class LivySubmitter(Submitter):
+    """Posts applications to Livy, which reads those of the tests from this machine."""
+
+    def __init__(self) -> None:
+        super().__init__({})
+
+    def operator(
+        self,
+        application: str,
+        *arguments: str,
+        conf: Mapping[str, str] | None = None,
+        kind: type[LivyOperator] = SparkLineageLivyOperator,
+        **options: Any,
+    ) -> LivyOperator:
+        """Make the operator of an application; it asks Livy for the end."""
+        path = application if "/" in application else f"file://{APPLICATIONS}/{application}.py"
+        return kind(
+            file=path,
+            args=list(arguments),
+            conf=dict(conf or {}),
+            **{"task_id": "job", "polling_interval": 1, "durable": False, **options},
+        )
 
 
 class TaskStateStore:
@@ -100,9 +125,7 @@ class TaskStateStore:
 class Ran:
     """A task that has ended."""
 
-    def __init__(
-        self, operator: SparkLineageSubmitOperator, error: Exception | None = None
-    ) -> None:
+    def __init__(self, operator: BaseOperator, error: Exception | None = None) -> None:
         self.operator = operator
         self.error = error
 

@@ -25,7 +25,7 @@ from airflow.sdk.exceptions import AirflowException
 from airflow_provider_sparklineage.lineage.bundle import task_lineage
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
 from airflow_provider_sparklineage.spark.capture.event_files import open_bundle
-from airflow_provider_sparklineage.spark.submit import fetching, submitted_files
+from airflow_provider_sparklineage.spark.submit import fetching
 from tests import spark_submit_double
 from tests.cluster import api_server
 from tests.cluster.kubelet import Kubelet
@@ -152,6 +152,12 @@ def degradations(operator, of="complete"):
     return {d["code"]: d["message"] for d in found}
 
 
+def argument(operator, flag):
+    """Give what spark-submit was given for a flag."""
+    argv = operator._hook._submit_sp.args
+    return argv[argv.index(flag) + 1]
+
+
 def kube_client(api):
     """Give what Airflow's provider of Kubernetes would, as far as the hook of Spark uses it."""
 
@@ -175,21 +181,24 @@ def uploads(cluster, folder):
 
 
 @pytest.fixture
-def image(tmp_path, spark):
-    """Make a folder as if it were the image's: with applications, listener and observer."""
-    folder = tmp_path / "image"
-    shutil.copytree(APPLICATIONS, folder / "applications")
-    shutil.copy(fetching.cached(spark.distribution.scala), folder / "openlineage-spark.jar")
-    (folder / submitted_files.OBSERVER_ZIP).write_bytes(submitted_files.observer_zip())
-    return folder
+def image(tmp_path):
+    """Make a folder as if it were the image's: with applications."""
+    return shutil.copytree(APPLICATIONS, tmp_path / "image")
 
 
 @pytest.fixture
-def in_image(image, monkeypatch):
-    """Name an application that the image has, with the listener, and no upload path."""
-    jar = f"local://{image}/openlineage-spark.jar"
-    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__LISTENER_JAR", jar)
-    return lambda name: f"local://{image}/applications/{name}.py"
+def in_image(image):
+    """Name an application that the image has."""
+    return lambda name: f"local://{image}/{name}.py"
+
+
+@pytest.fixture
+def listener_in_image(image, spark, monkeypatch):
+    """Put the listener into the image, and name it there."""
+    jar = f"{image}/openlineage-spark.jar"
+    shutil.copy(fetching.cached(spark.distribution.scala), jar)
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__LISTENER_JAR", f"local://{jar}")
+    return f"local://{jar}"
 
 
 @pytest.fixture
@@ -230,8 +239,7 @@ def test_files_of_the_worker_come_by_the_upload_path(submit, uploads, lake, kube
     assert driver.found["spec"]["serviceAccountName"] == "spark"
     [executor] = kubelet.executors  # it was one that wrote
     assert "Saved output of task" in executor.log
-    [captured] = (driver.root / "tmp").glob("sparklineage-*")
-    assert captured.stat().st_mode & 0o777 == 0o700
+    assert [*(driver.root / "tmp").iterdir()] == []  # what was captured was there
     # Spark itself puts all properties into a config map, which is no secret of Kubernetes.
     argv = operator._hook._submit_sp.args
     assert SECRET not in json.dumps([argv, driver.found, driver.command, executor.found])
@@ -240,7 +248,9 @@ def test_files_of_the_worker_come_by_the_upload_path(submit, uploads, lake, kube
     assert [m["metadata"]["name"] for m in holding] == [n for n in named if "-drv-" in n]
 
 
-def test_an_image_with_the_listener_needs_no_upload_path(submit, in_image, lake, reported):
+def test_without_an_upload_path_both_files_come_from_the_tools_folder(
+    submit, in_image, lake, reported
+):
     """Here Airflow asks the API for the pod's end; spark-submit has ended before."""
     operator, error = submit(
         in_image("staging_chain"), lake, track_driver_via_k8s_api=True, durable=True
@@ -248,6 +258,19 @@ def test_an_image_with_the_listener_needs_no_upload_path(submit, in_image, lake,
     assert error == ""
     assert degradations(operator) == {}
     assert reported() == truth("staging_chain")
+    for flag in ("--jars", "--py-files"):
+        assert "/captures/.tools/" in argument(operator, flag)
+
+
+def test_a_listener_in_the_image_is_named_there(
+    submit, in_image, listener_in_image, lake, reported
+):
+    operator, error = submit(in_image("staging_chain"), lake)
+    assert error == ""
+    assert degradations(operator) == {}
+    assert reported() == truth("staging_chain")
+    assert argument(operator, "--jars") == listener_in_image
+    assert "/captures/.tools/" in argument(operator, "--py-files")
 
 
 def test_a_driver_that_fails_reports_what_it_had_written(submit, in_image, lake, reported):

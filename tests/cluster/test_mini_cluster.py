@@ -8,6 +8,7 @@ import subprocess
 import pytest
 
 from tests.cluster import mini_cluster
+from tests.cluster.shared_service import ServiceError
 
 pytestmark = [pytest.mark.spark, pytest.mark.airflow]
 
@@ -33,5 +34,5 @@ def test_it_is_shared_and_ends_with_its_last_user(tmp_path):
 
 def test_one_that_does_not_start_says_why(tmp_path, monkeypatch):
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    with pytest.raises(mini_cluster.ClusterError, match="JAVA_HOME"):
+    with pytest.raises(ServiceError, match="JAVA_HOME"):
         mini_cluster.start(tmp_path / "hadoop")

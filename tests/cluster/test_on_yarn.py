@@ -15,6 +15,7 @@ from airflow import sdk
 
 from tests import spark_submit_double
 from tests.cluster.conftest import move_worker
+from tests.cluster.documents import differences, document
 from tests.cluster.submitting import TaskStateStore, until
 
 pytestmark = [pytest.mark.spark, pytest.mark.airflow]
@@ -33,12 +34,29 @@ def test_a_driver_in_the_cluster_reports_what_one_here_would(submit, captures, l
     assert captures.files() == []  # nothing is wrong, so nothing is kept
 
 
+def test_once_a_driver_has_delivered_the_next_job_uploads_nothing_of_ours(submit, captures, lake):
+    first, second = submit("staging_chain", lake), submit("staging_chain", lake)
+    names = {name.rpartition("/")[2]: f"/.tools/{name}" for name in captures.tools()}
+    for flag in ("--jars", "--py-files"):
+        uploaded, named = (argument(ran, flag) for ran in (first, second))
+        assert Path(uploaded).is_absolute()
+        assert named == f"{captures.url}{names[Path(uploaded).name]}"
+    assert first.degradations == second.degradations == {}
+    assert differences(document(first, {}), document(second, {})) == []
+
+
+def argument(ran, flag):
+    """Give what spark-submit was given for a flag."""
+    argv = ran.operator._hook._submit_sp.args
+    return argv[argv.index(flag) + 1]
+
+
 def test_a_driver_on_the_worker_delivers_nothing(submit, captures, lake):
     ran = submit("staging_chain", lake, deploy_mode="client")
     assert ran.error is None
     assert ran.degradations == {}
     assert ran.outputs == [f"{lake}/revenue", f"{lake}/staging/enriched_orders"]
-    assert captures.files() == []
+    assert captures.files() == [*captures.tools()] == []
 
 
 def test_a_job_that_fails_reports_what_it_had_written(submit, captures, lake):

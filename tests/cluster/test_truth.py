@@ -1,4 +1,7 @@
-"""The same jobs on this machine's files and in a cluster have the same lineage, but for paths."""
+"""The same jobs on this machine's files and in a cluster have the same lineage, but for paths.
+
+That holds for each way in which Airflow starts a driver in the cluster.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,8 @@ import shutil
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from openlineage.client.serde import Serde
 
-from tests.dag_runs.documents import normalised
+from tests.cluster.documents import differences, document, in_cluster
 
 pytestmark = [pytest.mark.spark, pytest.mark.airflow]
 
@@ -35,65 +37,39 @@ def here(orders_lake, tmp_path, monkeypatch):
     return str(shutil.copytree(orders_lake, tmp_path / "lake"))
 
 
+@pytest.fixture(params=["submit", "submit_to_livy"], ids=["yarn", "livy"])
+def submit_there(request):
+    """Run an application in the cluster, in one of the ways of Airflow."""
+    return request.getfixturevalue(request.param)
+
+
+@pytest.fixture(scope="module")
+def known():
+    """Keep what jobs on this machine's files report: it is the same for all ways."""
+    return {}
+
+
 @pytest.mark.parametrize("job", JOBS)
 def test_a_job_has_the_same_lineage_here_and_in_a_cluster(
-    submit, captures, cluster, lake, here, job
+    job, submit_there, submit, captures, cluster, lake, here, known
 ):
-    def run(root, **options):
+    def run(submit, root, **options):
         conf = {"spark.sql.warehouse.dir": f"{root}/warehouse"}
         return submit(job, root, conf=conf, **options)
 
-    with ThreadPoolExecutor(2) as threads:
+    def run_here():
         # Without the cluster's configuration paths are of this machine.
         on_files = {"conn_id": "spark_here", "env_vars": {"HADOOP_CONF_DIR": here}}
-        running = threads.submit(run, here, **on_files)
-        ours, theirs = run(lake), running.result()
-    assert (ours.error is None) == (theirs.error is None)
-    folder = lake.removeprefix(cluster.hdfs)
-    in_cluster = document(ours, {lake: "/lake", folder: "/lake", cluster.hdfs: "file"})
-    assert in_cluster["inputs"]
-    differing = "\n".join(
-        differences(in_cluster, document(theirs, {f"file:{here}": "/lake", here: "/lake"}))
-    )
-    assert not differing, differing
+        ran = run(submit, here, **on_files)
+        return ran.error is None, document(ran, {f"file:{here}": "/lake", here: "/lake"})
 
-
-def differences(ours, theirs, place=""):
-    """Name the places where two documents differ, with what is there."""
-    if isinstance(ours, dict) and isinstance(theirs, dict):
-        for key in sorted(ours.keys() | theirs.keys()):
-            yield from differences(ours.get(key), theirs.get(key), f"{place}.{key}")
-    elif isinstance(ours, list) and isinstance(theirs, list) and len(ours) == len(theirs):
-        for number, pair in enumerate(zip(ours, theirs, strict=True)):
-            yield from differences(*pair, f"{place}[{number}]")
-    elif ours != theirs:
-        yield f"{place}: {ours} != {theirs}"
-
-
-def document(ran, names):
-    """Give what a task's event has of its lineage, with the same paths for all."""
-    lineage = ran.lineage
-    event = {
-        "inputs": [Serde.to_dict(dataset) for dataset in lineage.inputs],
-        "outputs": [Serde.to_dict(dataset) for dataset in lineage.outputs],
-        "run": {"facets": {n: Serde.to_dict(facet) for n, facet in lineage.run_facets.items()}},
-        "job": {"facets": {n: Serde.to_dict(facet) for n, facet in lineage.job_facets.items()}},
-    }
-    text = json.dumps(event)
-    for theirs, ours in names.items():
-        text = text.replace(theirs, ours)
-    return in_order(normalised(json.loads(text), "/lake"))
-
-
-def in_order(value):
-    """Sort what the listener gives in the order of a hash map, which is of names."""
-    if isinstance(value, list):
-        return [in_order(each) for each in value]
-    if not isinstance(value, dict):
-        return value
-    value = {key: in_order(each) for key, each in value.items()}
-    if "transformations" in value:
-        value["transformations"].sort(key=json.dumps)
-    if text := value.get("transformationDescription"):
-        value["transformationDescription"] = "; ".join(sorted(text.split("; ")))
-    return value
+    with ThreadPoolExecutor(2) as threads:
+        running = None if job in known else threads.submit(run_here)
+        ours = run(submit_there, lake)
+        if running:
+            known[job] = running.result()
+    succeeded, theirs = known[job]
+    assert (ours.error is None) == succeeded
+    there = in_cluster(ours, lake, cluster)
+    assert there["inputs"]
+    assert differences(there, theirs) == []

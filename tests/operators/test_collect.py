@@ -124,7 +124,7 @@ def test_the_event_of_a_job_that_nobody_waits_for_has_what_is_declared_and_names
     assert list(degradations(event)) == ["application_unfinished"]
     message = degradations(event)["application_unfinished"]
     command = "airflow sparklineage collect manual --dag shop --task revenue"
-    assert "spark-submit did not wait for the end of the job" in message
+    assert "The task did not wait for the end of the job" in message
     assert message.endswith(f" This command collects it when it has ended: {command}")
     [manifest] = lake.glob("*/manifest.json")
     kept = json.loads(manifest.read_text())

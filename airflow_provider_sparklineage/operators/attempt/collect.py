@@ -164,7 +164,7 @@ _FOR_RECEIVING = 2 / 3
 """The part of the time that is for receiving; the rest is for merging the received files."""
 
 _NOT_AWAITED = (
-    "spark-submit did not wait for the end of the job, which is still running as far as is known, "
+    "The task did not wait for the end of the job, which is still running as far as is known, "
     "so what it reads and writes is not in this event."
 )
 

@@ -722,11 +722,16 @@ class Jvm:
     def __init__(self, folder, **properties):
         self.folder = folder
         self.properties = {f"spark.sparklineage.{key}": text for key, text in properties.items()}
+        self.deleted_on_exit = []
+        """In the order in which they are registered; the JVM deletes the last one first."""
 
     def java_class(self, name, client):
         assert client is self
         if name == "java.io.File":
-            return lambda file: SimpleNamespace(getAbsolutePath=lambda: f"{self.folder}/{file}")
+            return lambda file: SimpleNamespace(
+                getAbsolutePath=lambda: os.path.join(self.folder, file),  # noqa: PTH118  (as Java)
+                deleteOnExit=lambda: self.deleted_on_exit.append(file),
+            )
         return SimpleNamespace(getProperty=self.properties.get, setProperty=self.set_property)
 
     def set_property(self, key, value):
@@ -754,6 +759,20 @@ def test_the_folder_is_made_where_the_jvm_will_look_for_it_and_for_this_user_onl
     jvm = Jvm(tmp_path, observations="c/observations.ndjson", deliver=URL)
     assert prepared(jvm) == f"{tmp_path}/c/observations.ndjson"
     assert oct((tmp_path / "c").stat().st_mode & 0o777) == "0o700"
+
+
+def test_a_folder_outside_of_a_container_is_deleted_by_the_jvm_after_its_files(prepared, tmp_path):
+    jvm = Jvm(tmp_path, observations=f"{tmp_path}/c/observations.ndjson", deliver=URL)
+    prepared(jvm)
+    folder, *files = jvm.deleted_on_exit
+    assert folder == f"{tmp_path}/c"
+    assert sorted(files) == [f"{folder}/events.ndjson", f"{folder}/observations.ndjson"]
+
+
+def test_a_folder_in_a_container_goes_with_the_container(prepared, tmp_path):
+    jvm = Jvm(tmp_path, observations="c/observations.ndjson", deliver=URL)
+    prepared(jvm)
+    assert jvm.deleted_on_exit == []
 
 
 def test_what_an_earlier_driver_left_in_the_folder_is_not_delivered_again(prepared, tmp_path):

@@ -278,7 +278,8 @@ _EXIT_SHARE = 1 / 20  # of the application's age, which is higher on a busy mach
 def prepare(client):
     """Make the driver's folder of the files to deliver, and delete old files in it.
 
-    This has to be done before Spark makes a SparkContext and OpenLineage's listener.
+    This has to be done before Spark makes a SparkContext and OpenLineage's listener. When the JVM
+    exits, it deletes a folder that is not in the driver's own working directory.
 
     :param client: the gateway client of py4j
     :return: the absolute path of the observer's file in the folder; None if nothing has to be
@@ -292,15 +293,23 @@ def prepare(client):
         return None
     if properties.setProperty("sparklineage.prepared", "true"):
         return None
-    file = JavaClass("java.io.File", client)(file).getAbsolutePath()
+    java_file, is_elsewhere = JavaClass("java.io.File", client), os.path.isabs(file)
+    file = java_file(file).getAbsolutePath()
     folder = os.path.dirname(file)
+    files = [_file(folder, kind) for kind in _KINDS]
     try:
         os.makedirs(folder, 0o700, exist_ok=True)
-        for kind in _KINDS:
+        for left in files:
             # If the container is started again, these files are from its former driver, which has
             # delivered them.
             with suppress(FileNotFoundError):
-                os.unlink(_file(folder, kind))
+                os.unlink(left)
+        if is_elsewhere:
+            # Then the driver may have no container of its own, such as one that a service starts,
+            # and nobody deletes these. The JVM does so last of all, the folder after the files: it
+            # begins with the latest that is registered.
+            for path in (folder, *files):
+                java_file(path).deleteOnExit()
     except OSError as error:
         say(f"cannot keep lineage before it is delivered: {reason_of(error)}")
         return None
