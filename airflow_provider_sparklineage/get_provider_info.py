@@ -29,7 +29,9 @@ def get_provider_info() -> dict[str, Any]:
                 "integration-name": "Spark Lineage",
                 "python-modules": [
                     "airflow_provider_sparklineage.operators.freshness_check",
+                    "airflow_provider_sparklineage.operators.livy",
                     "airflow_provider_sparklineage.operators.pyspark",
+                    "airflow_provider_sparklineage.operators.spark_sql",
                     "airflow_provider_sparklineage.operators.spark_submit",
                 ],
             }

@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from airflow.providers.apache.livy.operators.livy import LivyOperator
+from airflow.providers.common.compat.sdk import AirflowOptionalProviderFeatureException
 
 from airflow_provider_sparklineage.operators.lineage_mixin import ResumableLineageMixin
+
+try:
+    from airflow.providers.apache.livy.operators.livy import LivyOperator
+except ImportError as error:
+    msg = (
+        "SparkLineageLivyOperator needs Airflow's provider for Livy. "
+        "Install it: pip install 'airflow-provider-sparklineage[livy]'"
+    )
+    raise AirflowOptionalProviderFeatureException(msg) from error
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import json
 import shutil
+import subprocess
+import sys
 
 import pytest
 from airflow.providers.apache.livy.operators.livy import LivyOperator
@@ -289,3 +291,12 @@ def test_switched_off_a_deferred_task_is_stock(livy, execute):
     task = succeeds(caught.value, lineage=False)
     assert task.get_openlineage_facets_on_complete is None
     assert livy.batches[0].get("conf", {}) == {}
+
+
+def test_without_airflows_provider_the_import_says_what_to_install():
+    code = (
+        "import sys; sys.modules['airflow.providers.apache.livy.operators.livy'] = None\n"
+        "import airflow_provider_sparklineage.operators.livy"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "pip install 'airflow-provider-sparklineage[livy]'" in done.stderr
