@@ -46,7 +46,7 @@ from airflow_provider_sparklineage.operators.masking import masked, masked_messa
 from airflow_provider_sparklineage.plugins.stored import INSTANCE, is_of
 from airflow_provider_sparklineage.settings import resolution
 from airflow_provider_sparklineage.spark.capture import bundle as capture
-from airflow_provider_sparklineage.spark.capture import remote_bundles
+from airflow_provider_sparklineage.spark.capture import remote_bundles, tools
 
 if TYPE_CHECKING:
     import argparse
@@ -227,6 +227,8 @@ def merge_bundle(located: LocatedBundle, work: Path, budget: Budget) -> Merged:
     known = "" if state == "RUNNING" else state
     if located.is_remote:
         bundle, came = remote_bundles.fetched(located.place, work, budget)
+        if came.has_begun:
+            tools.note(bundle.manifest, budget, has_reported=True)
         rest += came.degradations
         if came.has_ended:
             outcome = outcome or known or ("FAIL" if came.failed else "COMPLETE")

@@ -33,8 +33,8 @@ from airflow_provider_sparklineage.settings.checks import (
 )
 from airflow_provider_sparklineage.spark import driver
 from airflow_provider_sparklineage.spark.capture import bundle as capture
+from airflow_provider_sparklineage.spark.capture import tools
 from airflow_provider_sparklineage.spark.capture.remote import received
-from airflow_provider_sparklineage.spark.capture.tools import Marks, note
 from airflow_provider_sparklineage.spark.submit import submission, submitted_files
 from airflow_provider_sparklineage.spark.submit.additions import injected, resolved
 from airflow_provider_sparklineage.spark.submit.deploy_mode import Target
@@ -222,9 +222,11 @@ def _tried(
         outcome="COMPLETE",
         injected=("py_files",),
         versions={capture.OBSERVER: submitted_files.observer_digest()},
+        reached_tools=marks.reached,
+        unreached_tools=marks.unreached,
     )
     delivered = received(manifest, cast("Path", bundle.path), budget, waits=True)
-    note(marks, budget, has_delivered=delivered.has_begun)
+    tools.note(manifest, budget, has_reported=delivered.has_begun)
     if not delivered.has_begun:
         return failed(
             spark.TRIAL,
@@ -250,7 +252,7 @@ def ended_badly(text: str, url: str, in_spark: str) -> Check:
     output = text.rpartition("Last spark-submit output:")[2].strip()
     printed = texts.truncated(_STACK.split(output)[0], _MAX_REASON)
     folder = url.rpartition("/")[2]
-    if folder in printed:
+    if folder in printed or f"/{tools.FOLDER}/" in printed:
         problem = f"This worker reaches {url}, but Spark does not reach {in_spark}: {printed}"
         fix = "Give the user of the driver the permission, or set capture_location_in_spark."
         return failed(spark.TRIAL, problem, fix)
@@ -264,7 +266,7 @@ def _submit(
     settings: Settings,
     bundle: capture.CaptureBundle,
     in_spark: str,
-) -> Marks:
+) -> tools.Marks:
     """Submit the application and wait for its end, as the operator's hook does.
 
     :param conn_id: the id of the Spark connection

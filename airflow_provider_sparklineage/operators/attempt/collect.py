@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.operators.attempt.timing import Deadline
     from airflow_provider_sparklineage.settings.resolution import Settings
     from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle
+    from airflow_provider_sparklineage.spark.capture.receiver import Receiver
 
 
 log = logger(__name__)
@@ -91,10 +92,7 @@ def collect(
         if not capture.is_awaited:
             raise NotAwaitedError(capture.unsubmitted or _NOT_AWAITED)  # noqa: TRY301  (handled like other failures)
         deadline.begin(timeout_s)
-        problems: Iterable[tuple[DegradationCode, str]] = ()
-        if own_files.receiver is not None:
-            own_files.receiver.close(min(_ON_ITS_WAY_S, deadline.left / 4))
-            problems = own_files.receiver.problems()
+        problems = _of_receiver(own_files.receiver, bundle, deadline)
         noted = (safe_degradation(*problem) for problem in problems)
         # This is saved before other steps, which may take long.
         bundle = bundle.noted(*noted, ended=datetime.now(UTC), outcome=str(outcome))
@@ -119,6 +117,20 @@ def collect(
         return given_up(replace(capture, bundle=bundle), outcome, last_known, error)
 
 
+def _of_receiver(
+    receiver: Receiver | None, bundle: CaptureBundle, deadline: Deadline
+) -> Iterable[tuple[DegradationCode, str]]:
+    """Take the last events of a driver without Python; give what is missing, each with a code."""
+    if receiver is None:
+        return ()
+    from airflow_provider_sparklineage.spark.capture import tools
+
+    receiver.close(min(_ON_ITS_WAY_S, deadline.left / 4))
+    budget = deadline.part(_END_S, _KEPT_S)
+    tools.note(bundle.manifest, budget, has_reported=_has_events(bundle))
+    return receiver.problems()
+
+
 def _received(
     capture: Capture, bundle: CaptureBundle, deadline: Deadline
 ) -> tuple[Capture, CaptureBundle]:
@@ -135,8 +147,8 @@ def _received(
     )
     if capture.unsubmitted and not delivered.has_begun:
         delivered = delivered.without_driver(capture.unsubmitted)
-    marks = tools.Marks(bundle.manifest.reached_tools, bundle.manifest.unreached_tools)
-    tools.note(marks, deadline.part(_END_S, _KEPT_S), has_delivered=delivered.has_begun)
+    budget = deadline.part(_END_S, _KEPT_S)
+    tools.note(bundle.manifest, budget, has_reported=delivered.has_begun)
     bundle = bundle.noted(
         *(safe_degradation(d.code, d.message) for d in delivered.degradations),
         degradations=delivered.earlier,

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from airflow_provider_sparklineage.model.budget import Budget
-    from airflow_provider_sparklineage.spark.capture.bundle import CaptureLocation
+    from airflow_provider_sparklineage.spark.capture.bundle import CaptureLocation, Manifest
 
 
 log = logger(__name__)
@@ -123,27 +123,31 @@ class Tools:
         except StoreError as error:
             problem = f"{name} could not be put into the tools folder {self.url} ({error})."
             raise CaptureError(problem, remote.location_fix(self.url)) from error
-        is_reached, mark = self._mark in there, f"{store.url}/{self._mark}"
+        mark = f"{store.url}/{self._mark}"
+        # One file that such drivers have read proves it for all: an upgrade has a new observer.
+        is_noted = self._mark in there
+        is_reached = is_noted or bool(self.marks.reached)
         reached, unreached = self.marks
-        self.marks = (
-            Marks((*reached, mark), unreached) if is_reached else Marks(reached, (*unreached, mark))
-        )
+        if is_noted:
+            self.marks = Marks((*reached, mark), unreached)
+        else:
+            self.marks = Marks(reached, (*unreached, mark))
         return Tool(f"{self.in_spark}/{digest}/{name}", is_reached)
 
 
-def note(marks: Marks, budget: Budget, *, has_delivered: bool) -> None:
-    """Note whether drivers of a kind reach a capture location.
+def note(manifest: Manifest, budget: Budget, *, has_reported: bool) -> None:
+    """Note whether drivers of a kind reach the capture location of a try.
 
-    :param marks: the marks of the files that such a driver needed
-    :param has_delivered: whether it has delivered to the location; if not, it may not have read the
+    :param manifest: the manifest of the try, which has the marks of the files that a driver needed
+    :param has_reported: whether that driver has reported anything; if not, it may not have read the
         files either, so the marks are deleted
     """
-    with suppress(StoreError):  # the next driver that delivers is noted
-        for mark in marks.unreached if has_delivered else marks.reached:
+    with suppress(StoreError):  # the next driver that reports is noted
+        for mark in manifest.unreached_tools if has_reported else manifest.reached_tools:
             folder, _, name = mark.rpartition("/")
             store = Objects(folder, is_for_group=True)
             change = (
-                partial(store.write, name, b"") if has_delivered else partial(store.remove, name)
+                partial(store.write, name, b"") if has_reported else partial(store.remove, name)
             )
             within_budget(budget, change, _THREAD)
 

@@ -537,9 +537,10 @@ def _require_endpoint(files: DriverFiles, options: CaptureOptions) -> None:
         )
         fix = (
             "Set [sparklineage] capture_endpoint to a name by which drivers reach this worker, "
-            "such as {hostname}:20000-20100: the listener then sends its events there. Or use "
-            "deploy_mode='client' where lineage is wanted."
+            "such as {hostname}:20000-20100: the listener then sends its events there."
         )
+        if files.host in _WAITS:
+            fix += " Or use deploy_mode='client' where lineage is wanted."
         raise RemoteDriverError(problem, fix)
     if not files.is_awaited:
         problem = (

@@ -11,7 +11,7 @@ import pytest
 from airflow_provider_sparklineage.model.budget import UNLIMITED, Budget
 from airflow_provider_sparklineage.model.exceptions import CaptureError
 from airflow_provider_sparklineage.spark.capture import tools
-from airflow_provider_sparklineage.spark.capture.bundle import CaptureLocation
+from airflow_provider_sparklineage.spark.capture.bundle import CaptureLocation, Manifest
 from airflow_provider_sparklineage.spark.capture.tools import UNUSED, Tools
 from tests.local_store import URL, LocalStore
 
@@ -43,6 +43,12 @@ def of(location):
         return Tools(location, in_spark, driver, budget)
 
     return make
+
+
+def note(marks, *, has_reported):
+    reached, unreached = marks
+    manifest = Manifest("run", reached_tools=reached, unreached_tools=unreached)
+    tools.note(manifest, UNLIMITED, has_reported=has_reported)
 
 
 def names(folder):
@@ -100,21 +106,31 @@ def test_the_mark_of_use_is_that_of_the_last_day(of, folder):
 def test_a_driver_that_has_delivered_is_noted_for_all_like_it(of, folder):
     first = of()
     assert not first.put("a.jar", CONTENT).is_reached
-    tools.note(first.marks, UNLIMITED, has_delivered=True)
+    note(first.marks, has_reported=True)
     again = of()
     assert again.put("a.jar", CONTENT).is_reached
     assert again.marks == (first.marks.unreached, ())
     assert not of("yarn guest").put("a.jar", CONTENT).is_reached
 
 
+def test_a_new_observer_is_reached_where_the_listener_is(of):
+    first = of()
+    first.put("a.jar", CONTENT)
+    note(first.marks, has_reported=True)
+    upgraded = of()
+    assert upgraded.put("a.jar", CONTENT).is_reached
+    assert upgraded.put("observer.zip", b"new").is_reached
+    assert len(upgraded.marks.unreached) == 1
+
+
 def test_a_driver_that_has_delivered_nothing_takes_that_back(of, folder):
     first = of()
     first.put("a.jar", CONTENT)
-    tools.note(first.marks, UNLIMITED, has_delivered=False)  # nothing was noted yet
-    tools.note(first.marks, UNLIMITED, has_delivered=True)
+    note(first.marks, has_reported=False)  # nothing was noted yet
+    note(first.marks, has_reported=True)
     second = of()
     second.put("a.jar", CONTENT)
-    tools.note(second.marks, UNLIMITED, has_delivered=False)
+    note(second.marks, has_reported=False)
     assert not of().put("a.jar", CONTENT).is_reached
 
 
