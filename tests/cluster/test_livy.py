@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from pathlib import Path
 
 import pytest
 from airflow.providers.apache.livy.operators.livy import LivyOperator
+from airflow.sdk.bases.operator import ExecutorSafeguard
+from airflow.sdk.exceptions import TaskDeferred
 
 from airflow_provider_sparklineage.operators.adoption import policy
 from airflow_provider_sparklineage.spark.submit.submitted_files import OBSERVER_ZIP
 from tests import spark_submit_double
 from tests.cluster.documents import differences, document
-from tests.cluster.submitting import WORKER_USER, until
+from tests.cluster.submitting import WORKER_USER, Ran, until
 from tests.lineage_backend import send_by
 
 pytestmark = [pytest.mark.spark, pytest.mark.airflow]
@@ -148,6 +151,27 @@ def test_a_retry_runs_as_stock_if_the_drivers_cannot_read_the_capture_location(
     assert second.error is None
     [message] = second.degradations.values()
     assert "an earlier try of this task has ended, perhaps because Spark could not" in message
+
+
+def test_a_deferred_batch_is_reported_by_the_process_that_ends_the_task(submit, captures, lake):
+    with pytest.raises(TaskDeferred) as deferred:
+        submit("staging_chain", lake, deferrable=True)
+
+    async def first(events):
+        return await anext(aiter(events))
+
+    event = asyncio.run(first(deferred.value.trigger.run()))
+    task = submit.operator("staging_chain", lake, deferrable=True)
+    token = ExecutorSafeguard.tracker.set(task)
+    try:
+        context, method = spark_submit_double.task_context(), deferred.value.method_name
+        task.resume_execution(method, {"event": event.payload}, context)
+    finally:
+        ExecutorSafeguard.tracker.reset(token)
+    ended, waited = Ran(task), submit("staging_chain", lake)
+    assert ended.degradations == {}
+    assert differences(document(ended, {}), document(waited, {})) == []
+    assert captures.files() == []
 
 
 def test_an_adopted_operator_reports_the_same(submit, captures, lake, monkeypatch):
