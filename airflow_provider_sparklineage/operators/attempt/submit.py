@@ -419,7 +419,7 @@ def submittable(
                 deploy_mode.refuse_connect(submission, target.master, os.environ)
                 return Submittable(replace(capture, is_in_process=True), submission)
             if target.service:
-                capture, submission = _without_secret_transport(capture, submission, target)
+                capture, submission, target = _without_secret_transport(capture, submission, target)
             before = additions.resolved(submission, target, capture.settings)
             mask(*injection.transport_secrets(before.submission))
             properties = before.submission
@@ -435,17 +435,19 @@ def submittable(
 
 def _without_secret_transport(
     capture: Capture, submission: Submission, target: Target
-) -> tuple[Capture, Submission]:
+) -> tuple[Capture, Submission, Target]:
     """Leave out a transport with a secret, which a service would show to all its users.
 
-    The listener's events are collected all the same.
+    The transport is the job's own, or Airflow's, which is the target's. The listener's events are
+    collected all the same.
     """
     exposed = additions.with_transport(submission, target)
     mask(*injection.transport_secrets(exposed))
     if injection.without_secret_transport(exposed) is exposed:
-        return capture, submission
+        return capture, submission, target
     reason = f"{target.service} takes no file of this worker for it, and shows what it takes."
-    return _transport_left_out(capture, reason), injection.without_transport(submission)
+    capture = _transport_left_out(capture, reason)
+    return capture, injection.without_transport(submission), target._replace(transport={})
 
 
 def _transport_left_out(capture: Capture, reason: str) -> Capture:
