@@ -200,7 +200,8 @@ def test_what_is_uploaded_into_a_pod_is_written_to_its_temporary_folder(
 ):
     execute(operator(conf=dict(UPLOAD)))
     given = spark_submit.given
-    folder = f"/tmp/sparklineage-{given.conf[f'{OL}applicationRunId']}"
+    by_chance = given.conf[f"{OBSERVER}deliver"].rpartition("-")[2]
+    folder = f"/tmp/sparklineage-{given.conf[f'{OL}applicationRunId']}-{by_chance}"
     assert given.conf[f"{OL}transport.location"] == f"{folder}/events.ndjson"
     assert given.conf[f"{OBSERVER}observations"] == f"{folder}/observations.ndjson"
     assert argument(given, "--jars") == str(spark_submit.jar)

@@ -215,18 +215,21 @@ def has_jars_of_worker(host: DriverHost, submission: Submission) -> bool:
     return not host.is_remote
 
 
-def container_folder(host: DriverHost, application_run_id: str) -> str:
+def container_folder(host: DriverHost, application_run_id: str, bundle: str) -> str:
     """Give the folder in which a remote driver stores its captured files until they are delivered.
 
     YARN starts each driver in a new folder, which it deletes later, so the path is relative. A
     driver in a pod starts in a folder of its image that may be read-only, so the path is in /tmp.
+    Drivers that a service starts may have one /tmp in common, with others who write to it, so the
+    name has the part of the bundle's name that is made by chance.
 
-    :param application_run_id: the OpenLineage run id of the application, which makes the name
-        unique
+    :param application_run_id: the OpenLineage run id of the application
+    :param bundle: the name of the bundle
     :return: a path on the driver's machine
     """
     folder = f"sparklineage-{application_run_id}"
-    return folder if host is DriverHost.YARN else f"/tmp/{folder}"  # noqa: S108  (the pod's own)
+    by_chance = bundle.rpartition("-")[2]
+    return folder if host is DriverHost.YARN else f"/tmp/{folder}-{by_chance}"  # noqa: S108
 
 
 def reachable(host: DriverHost, jar: str, share: Path) -> str:
@@ -433,7 +436,7 @@ def driver_files(
     host = _host(submission, target, env)
     files = DriverFiles(
         host,
-        container_folder(host, bundle.manifest.application_run_id),
+        container_folder(host, bundle.manifest.application_run_id, folder.name),
         is_awaited=not target.is_command
         and waits_for_end(submission, host, is_polled=target.is_polled),
         has_jars_of_worker=has_jars_of_worker(host, submission),
