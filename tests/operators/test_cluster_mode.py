@@ -200,8 +200,9 @@ def test_what_is_uploaded_into_a_pod_is_written_to_its_temporary_folder(
 ):
     execute(operator(conf=dict(UPLOAD)))
     given = spark_submit.given
-    folder = f"/tmp/sparklineage-{given.conf[f'{OL}applicationRunId']}"
-    assert given.conf[f"{OL}transport.location"] == f"{folder}/events.ndjson"
+    location = given.conf[f"{OL}transport.location"]
+    folder = location.removesuffix("/events.ndjson")
+    assert folder.startswith(f"/tmp/sparklineage-{given.conf[f'{OL}applicationRunId']}-")
     assert given.conf[f"{OBSERVER}observations"] == f"{folder}/observations.ndjson"
     assert argument(given, "--jars") == str(spark_submit.jar)
     assert Path(argument(given, "--py-files")).is_absolute()

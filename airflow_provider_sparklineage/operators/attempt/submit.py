@@ -494,7 +494,8 @@ def _with_public_transport(
 ) -> tuple[Capture, Submission]:
     """Add Airflow's transport; leave out a transport with a secret, which others could see.
 
-    The listener's events are collected all the same.
+    The transport is the job's own, or Airflow's, which is the target's. The listener's events are
+    collected all the same.
     """
     exposed = additions.with_transport(submission, target)
     mask(*injection.transport_secrets(exposed))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import filecmp
 import shutil
 import tempfile
+import uuid
 from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
@@ -232,13 +233,14 @@ def container_folder(host: DriverHost, application_run_id: str) -> str:
 
     YARN starts each driver in a new folder, which it deletes later, so the path is relative. A
     driver in a pod starts in a folder of its image that may be read-only, so the path is in /tmp.
+    Drivers that a service starts may have one /tmp in common, with others who write to it, so the
+    name cannot be guessed.
 
-    :param application_run_id: the OpenLineage run id of the application, which makes the name
-        unique
+    :param application_run_id: the OpenLineage run id of the application
     :return: a path on the driver's machine
     """
     folder = f"sparklineage-{application_run_id}"
-    return folder if host is DriverHost.YARN else f"/tmp/{folder}"  # noqa: S108  (the pod's own)
+    return folder if host is DriverHost.YARN else f"/tmp/{folder}-{uuid.uuid4().hex}"  # noqa: S108
 
 
 def reachable(host: DriverHost, jar: str, share: Path) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 
 import pytest
 
@@ -74,7 +75,10 @@ def test_from_a_remote_driver_nothing_comes_back_but_by_a_mount_or_what_it_deliv
 
 def test_a_driver_on_yarn_writes_into_the_folder_that_yarn_deletes():
     assert container_folder(DriverHost.YARN, "0b1c") == "sparklineage-0b1c"
-    assert container_folder(DriverHost.KUBERNETES, "0b1c") == "/tmp/sparklineage-0b1c"
+    for host in (DriverHost.KUBERNETES, DriverHost.SERVICE):
+        folders = {container_folder(host, "0b1c") for _ in range(3)}
+        assert all(re.fullmatch("/tmp/sparklineage-0b1c-[0-9a-f]{32}", one) for one in folders)
+        assert len(folders) == 3
 
 
 def test_on_this_worker_nothing_is_in_the_way():
