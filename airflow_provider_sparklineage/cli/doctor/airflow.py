@@ -378,7 +378,6 @@ def _spark_connection(
     try:
         deploy_mode.require_reachable(
             host,
-            str(host),
             shared=resolved.capture_location_shared,
             delivers=bool(resolved.capture_location.url),
         )

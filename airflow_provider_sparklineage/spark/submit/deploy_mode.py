@@ -170,19 +170,19 @@ def waits_for_end(submission: Submission, host: DriverHost, *, is_polled: bool) 
 
 
 def require_reachable(
-    host: DriverHost, place: str, *, shared: bool, delivers: bool = False
+    host: DriverHost, *, shared: bool, delivers: bool = False, place: str = ""
 ) -> None:
     """Refuse a submission whose driver has no way to bring its captured files to the worker.
 
-    :param place: the place where the driver runs, for the message
     :param shared: whether the capture location is on a mount that the driver also has
     :param delivers: whether the driver delivers to a capture location that is a URL
+    :param place: the name of the service that starts the driver; empty for the host's own
     :raise RemoteDriverError: if the driver has no way; the message names the missing lineage and
         the fix
     """
     if host.is_remote and not (shared or delivers):
         problem = (
-            f"The driver runs in {place} and not on this worker, so neither the datasets, the "
+            f"The driver runs in {place or host} and not on this worker, so neither the datasets, the "
             "columns nor the partitions that it accesses could be captured."
         )
         fix = (
@@ -478,7 +478,7 @@ def driver_files(
         _require_endpoint(files, options)
         uploads = files.takes_uploads and host is not DriverHost.STANDALONE
         return files._replace(are_sent=True, takes_uploads=uploads)
-    require_reachable(host, files.place, shared=shared, delivers=bool(url))
+    require_reachable(host, shared=shared, delivers=bool(url), place=target.service)
     if host.is_remote and url:
         if not options.observe:
             problem = (
