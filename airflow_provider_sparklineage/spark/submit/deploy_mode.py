@@ -182,8 +182,8 @@ def require_reachable(
     """
     if host.is_remote and not (shared or delivers):
         problem = (
-            f"The driver runs in {place or host} and not on this worker, so neither the datasets, the "
-            "columns nor the partitions that it accesses could be captured."
+            f"The driver runs in {place or host} and not on this worker, so neither the datasets, "
+            "the columns nor the partitions that it accesses could be captured."
         )
         fix = (
             "Set [sparklineage] capture_location to a URL that drivers and workers reach, such as "
