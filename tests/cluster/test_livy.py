@@ -93,7 +93,7 @@ def test_a_batch_that_somebody_deletes_reports_what_it_had_delivered(
     assert "it was killed" in ran.degradations["delivery_incomplete"]
 
 
-def test_a_batch_that_is_not_awaited_is_said_to_be_unfinished(submit, captures, lake, livy, batch):
+def test_a_batch_that_is_not_awaited_is_reported_as_unfinished(submit, captures, lake, livy, batch):
     ran = submit("waits_between", lake, polling_interval=0)
     assert batch(ran)["state"] in {"starting", "running"}
     livy.delete(ran.operator._batch_id)
