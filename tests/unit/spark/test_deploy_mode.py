@@ -13,10 +13,12 @@ from airflow_provider_sparklineage.model.exceptions import (
     RemoteDriverError,
 )
 from airflow_provider_sparklineage.spark.submit.deploy_mode import (
+    UPLOAD_PATH,
     DriverHost,
     container_folder,
     driver_host,
     reachable,
+    reads_location,
     refuse_connect,
     require_reachable,
     waits_for_end,
@@ -200,3 +202,26 @@ def test_spark_connect_is_refused(conf, master, env):
 def test_classic_spark_is_not_refused():
     conf = {"spark.api.mode": "classic"}
     refuse_connect(Submission(conf=conf), "spark://h:7077", {"SPARK_API_MODE": "connect"})
+
+
+UPLOADS = {UPLOAD_PATH: "s3a://lake/uploads"}
+
+
+@pytest.mark.parametrize(
+    ("host", "conf", "in_spark", "expected"),
+    [
+        (DriverHost.WORKER, {}, "hdfs://nn/lineage", False),
+        (DriverHost.YARN, {}, "hdfs://nn/lineage", True),
+        (DriverHost.YARN, {}, "s3a://lake/lineage", False),
+        (DriverHost.KUBERNETES, {}, "s3a://lake/lineage", True),
+        (DriverHost.KUBERNETES, UPLOADS, "s3a://lake/lineage", True),
+        (DriverHost.KUBERNETES, UPLOADS, "hdfs://nn/lineage", False),
+        (DriverHost.STANDALONE, {}, "hdfs://nn/lineage", False),
+        (DriverHost.ELSEWHERE, {}, "s3a://lake/lineage", True),
+        (DriverHost.SERVICE, {}, "hdfs://nn/lineage", True),
+    ],
+)
+def test_spark_reads_the_tools_folder_where_it_must_or_certainly_can(
+    host, conf, in_spark, expected
+):
+    assert reads_location(host, Submission(conf=conf), in_spark) is expected
