@@ -68,6 +68,7 @@ _OF_AIRFLOW = (
     "history/test_clearing.py",
     "history/test_example_build.py",
     "spark/test_jar_application.py",
+    "spark/test_provider_operators.py",
     "spark/test_pyspark_tasks.py",
 )
 collect_ignore = [] if find_spec("airflow") else list(_OF_AIRFLOW)
