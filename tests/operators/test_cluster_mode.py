@@ -15,7 +15,10 @@ from airflow import sdk
 from airflow.providers.apache.spark.hooks import spark_submit as hook_module
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 
+from airflow_provider_sparklineage.cli.doctor import cluster as doctor
+from airflow_provider_sparklineage.hooks import sources
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
+from airflow_provider_sparklineage.settings.resolution import resolve
 from airflow_provider_sparklineage.spark.capture import bundle
 from airflow_provider_sparklineage.spark.capture.bundle import Manifest, TaskIdentity
 from airflow_provider_sparklineage.spark.submit import submitted_files
@@ -318,6 +321,19 @@ def test_when_drivers_report_no_more_a_retry_is_submitted_as_it_is(
     context["ti"].try_number = 2
     execute(operator())
     assert not injected(spark_submit.given)
+
+
+def test_the_doctors_trial_counts_for_the_tasks_of_the_same_account(
+    spark_submit, execute, pod, lake, context, monkeypatch
+):
+    monkeypatch.setenv("HADOOP_USER_NAME", "etl")
+    spark_submit.does("staging_chain", code=DELIVERS)
+    settings = resolve(*sources.for_settings(None))
+    machine = SimpleNamespace(spark=SimpleNamespace(version="4.0.1"), defaults={})
+    doctor.run(machine, "spark_default", {}, settings)
+    context["ti"].try_number = 2
+    execute(operator())
+    assert injected(spark_submit.given)
 
 
 def test_what_one_account_has_reached_says_nothing_of_another(

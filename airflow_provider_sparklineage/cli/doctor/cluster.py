@@ -22,6 +22,7 @@ from airflow_provider_sparklineage.cli.doctor import spark
 from airflow_provider_sparklineage.event.pipeline import merged_event
 from airflow_provider_sparklineage.lineage.bundle import task_lineage
 from airflow_provider_sparklineage.model import credentials, exceptions, texts
+from airflow_provider_sparklineage.operators.adapters.spark_submit import target_of
 from airflow_provider_sparklineage.operators.attempt.submit import OwnFiles, listen
 from airflow_provider_sparklineage.operators.attempt.timing import Deadline
 from airflow_provider_sparklineage.settings.checks import (
@@ -37,7 +38,6 @@ from airflow_provider_sparklineage.spark.capture import tools
 from airflow_provider_sparklineage.spark.capture.remote import received
 from airflow_provider_sparklineage.spark.submit import submission, submitted_files
 from airflow_provider_sparklineage.spark.submit.additions import injected, resolved
-from airflow_provider_sparklineage.spark.submit.deploy_mode import Target
 from airflow_provider_sparklineage.storage import bounded, objects
 
 if TYPE_CHECKING:
@@ -277,8 +277,7 @@ def _submit(
     :return: the marks of the files in the tools folder that the driver needs
     :raise OutOfTimeError: if it takes too long; the application is killed then
     """
-    connection = SparkSubmitHook(conn_id=conn_id)._connection  # noqa: SLF001  (as the operator)
-    target = Target(connection["spark_binary"], connection["master"], connection["deploy_mode"])
+    target = target_of(SparkSubmitHook(conn_id=conn_id))
     application = f"{in_spark}/{_APPLICATION}"
     files = OwnFiles(bundle.path)
     try:

@@ -22,20 +22,9 @@ TRANSPORT_FLAG = "_openlineage_inject_transport_info"
 
 def read(operator: Any, context: Context) -> tuple[Submission, Target]:
     """Read the operator's arguments, and those of its hook's connection."""
-    # Private, but only these members of Airflow's know the master, the deploy mode, and whether
-    # Airflow asks the cluster for the end of the application.
     hook = operator._get_hook()  # noqa: SLF001
-    connection = hook._connection  # noqa: SLF001
-    user = hook._proxy_user or hook._principal  # noqa: SLF001
-    target = Target(
-        connection["spark_binary"],
-        connection["master"],
-        connection["deploy_mode"],
-        airflow_transport(operator, TRANSPORT_FLAG, context),
-        is_polled=hook._should_track_driver_status  # noqa: SLF001
-        or hook._should_track_driver_via_k8s_api()  # noqa: SLF001
-        or hook._should_track_yarn_application_via_rm_api(),  # noqa: SLF001
-        account=str(user or os.environ.get("HADOOP_USER_NAME", "")),
+    target = target_of(hook)._replace(
+        transport=airflow_transport(operator, TRANSPORT_FLAG, context)
     )
     submission = Submission(
         conf=dict(operator.conf or {}),
@@ -48,6 +37,23 @@ def read(operator: Any, context: Context) -> tuple[Submission, Target]:
         properties_file=operator.properties_file,
     )
     return submission, target
+
+
+def target_of(hook: Any) -> Target:
+    """Give the target to which a hook submits: an operator's, or that of the doctor's trial."""
+    # Private, but only these members of Airflow's know the master, the deploy mode, and whether
+    # Airflow asks the cluster for the end of the application.
+    connection = hook._connection  # noqa: SLF001
+    user = hook._proxy_user or hook._principal  # noqa: SLF001
+    return Target(
+        connection["spark_binary"],
+        connection["master"],
+        connection["deploy_mode"],
+        is_polled=hook._should_track_driver_status  # noqa: SLF001
+        or hook._should_track_driver_via_k8s_api()  # noqa: SLF001
+        or hook._should_track_yarn_application_via_rm_api(),  # noqa: SLF001
+        account=str(user or os.environ.get("HADOOP_USER_NAME", "")),
+    )
 
 
 def write(operator: Any, submission: Submission) -> None:
