@@ -125,14 +125,12 @@ class Tools:
             raise CaptureError(problem, remote.location_fix(self.url)) from error
         mark = f"{store.url}/{self._mark}"
         # One file that such drivers have read proves it for all: an upgrade has a new observer.
-        is_noted = self._mark in there
-        is_reached = is_noted or bool(self.marks.reached)
         reached, unreached = self.marks
-        if is_noted:
+        if self._mark in there:
             self.marks = Marks((*reached, mark), unreached)
         else:
             self.marks = Marks(reached, (*unreached, mark))
-        return Tool(f"{self.in_spark}/{digest}/{name}", is_reached)
+        return Tool(f"{self.in_spark}/{digest}/{name}", bool(self.marks.reached))
 
 
 def note(manifest: Manifest, budget: Budget, *, has_reported: bool) -> None:
