@@ -24,6 +24,16 @@ UNSEEN = {"spark.ui.enabled": "false", "spark.log.level": "WARN"}
 """What costs a job time for nobody who looks."""
 
 
+def of_worker(spark: record_events.Spark, folder: Path) -> dict[str, str]:
+    """Give the environment of a worker with this Spark, whose own files are in a folder."""
+    (folder / "conf").mkdir(exist_ok=True)
+    return record_events.environment(spark, folder / "conf") | {
+        "AIRFLOW__SPARKLINEAGE__LISTENER_JAR": str(spark.listener),
+        "AIRFLOW__SPARKLINEAGE__CAPTURE_LOCATION": str(folder / "captures"),
+        "AIRFLOW_CONN_SPARK_DEFAULT": '{"conn_type": "spark", "host": "local[2]"}',
+    }
+
+
 def available(spark: record_events.Spark) -> tuple[str, ...]:
     """Name the connectors of tables that have a release for this Spark."""
     return tuple(c for c in ("delta", "iceberg") if spark.package(c))

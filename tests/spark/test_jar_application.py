@@ -11,6 +11,7 @@ from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSub
 from tests import record_events, spark_submit_double
 from tests.java_application import compiled
 from tests.loopback import serving
+from tests.spark import submissions
 from tests.spark.test_listener_set_up import _Receiver
 
 pytestmark = [pytest.mark.spark, pytest.mark.airflow, pytest.mark.long]
@@ -23,15 +24,12 @@ SECRET = "pl4nted-s3cr3t"
 def ran(spark, tmp_path_factory):
     """Run it with an event log; give what the backend got, and every text that is left."""
     work = tmp_path_factory.mktemp("jar")
-    for name in ("lake", "log", "conf"):
+    for name in ("lake", "log"):
         (work / name).mkdir()
     received = {"authorizations": set(), "tenants": set(), "command_lines": []}
     with serving(_Receiver, **received) as backend, pytest.MonkeyPatch.context() as patched:
-        environment = record_events.environment(spark, work / "conf") | {
-            "AIRFLOW__SPARKLINEAGE__LISTENER_JAR": str(spark.listener),
-            "AIRFLOW__SPARKLINEAGE__CAPTURE_LOCATION": str(work / "captures"),
+        environment = submissions.of_worker(spark, work) | {
             "AIRFLOW__SPARKLINEAGE__KEEP_CAPTURES": "all",
-            "AIRFLOW_CONN_SPARK_DEFAULT": '{"conn_type": "spark", "host": "local[2]"}',
         }
         for key, value in environment.items():
             patched.setenv(key, value)

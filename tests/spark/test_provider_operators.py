@@ -8,8 +8,9 @@ from airflow.sdk import DAG
 
 from airflow_provider_sparklineage.operators.adoption import adopting
 from airflow_provider_sparklineage.operators.spark_sql import SparkLineageSqlOperator
-from tests import record_events, spark_submit_double
+from tests import spark_submit_double
 from tests.operators.test_rendering import rendered
+from tests.spark import submissions
 
 pytestmark = [pytest.mark.spark, pytest.mark.airflow]
 
@@ -17,11 +18,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.airflow]
 @pytest.fixture
 def work(spark, tmp_path, monkeypatch):
     """Give a worker with this Spark, and a folder for its warehouse and its metastore."""
-    (tmp_path / "conf").mkdir()
-    environment = record_events.environment(spark, tmp_path / "conf") | {
-        "AIRFLOW__SPARKLINEAGE__LISTENER_JAR": str(spark.listener),
-        "AIRFLOW__SPARKLINEAGE__CAPTURE_LOCATION": str(tmp_path / "captures"),
-        "AIRFLOW_CONN_SPARK_DEFAULT": '{"conn_type": "spark", "host": "local[2]"}',
+    environment = submissions.of_worker(spark, tmp_path) | {
         "AIRFLOW_CONN_SPARK_SQL_DEFAULT": '{"conn_type": "spark_sql", "host": "local[2]"}',
     }
     for key, value in environment.items():
