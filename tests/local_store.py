@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,8 +48,11 @@ class LocalStore:
     def ls(self, path: str, *, detail: bool, refresh: bool) -> list[Any]:
         self._asked("ls", path)
         assert refresh, "what was there before is no answer"
-        files = sorted(Path(path).iterdir(), reverse=True)  # no order that anybody could rely on
-        return [self.info(file) if detail else str(file) for file in files]
+        found: list[Any] = []
+        for file in sorted(Path(path).iterdir(), reverse=True):  # no order to rely on
+            with suppress(FileNotFoundError):  # renamed by another thread meanwhile
+                found.append(self.info(file) if detail else str(file))
+        return found
 
     def info(self, file: Path) -> dict[str, Any]:
         kind = "file" if file.is_file() else "directory" if file.is_dir() else "other"

@@ -45,6 +45,7 @@ PACKAGES = {
     **dict.fromkeys(("abfs", "abfss", "adl"), "apache-airflow-providers-microsoft-azure"),
 }
 """The packages that have the file systems of the schemes, for Airflow."""
+_LISTINGS = 10  # of a local folder, at most, if files are renamed during each
 _FOLDER_MODE, _FILE_MODE = 0o770, 0o660  # the driver's user is another user of the same group
 
 
@@ -164,9 +165,17 @@ class Objects(Frozen, frozen=True):
 
     def _listed(self, folder: str, *, detail: bool) -> list[Any]:
         store, place = self._place(folder)
-        with suppress(FileNotFoundError):
-            return list(store.ls(place, detail=detail, refresh=True))
-        return []
+        tries_left = _LISTINGS
+        while True:
+            tries_left -= 1
+            try:
+                return list(store.ls(place, detail=detail, refresh=True))
+            except FileNotFoundError:
+                # In a local folder it may be a file that was renamed while the folder was listed.
+                if self._scheme not in _LOCAL or not Path(place).exists():
+                    return []
+                if not tries_left:
+                    raise
 
     def walk(self, folder: str) -> Iterator[tuple[str, datetime | None]]:
         """Yield the files below a folder, each with the time of its last write.

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 from airflow.sdk import ObjectStoragePath
+from fsspec.implementations.local import LocalFileSystem
 
 from airflow_provider_sparklineage.storage import hdfs
 from airflow_provider_sparklineage.storage.objects import Objects
@@ -141,3 +142,28 @@ def test_an_object_store_s_files_are_put(monkeypatch):
     store.write("a/b", b"content")
     assert store.read("a/b") == b"content"
     assert store.names("a") == ["b"]
+
+
+def test_a_file_that_is_renamed_during_a_listing_hides_no_other(tmp_path, monkeypatch):
+    (tmp_path / "a").write_bytes(b"content")
+    part = tmp_path / "b.part"
+    part.write_bytes(b"")
+    info = LocalFileSystem.info
+
+    def without_the_part(store, entry, **options):
+        part.unlink(missing_ok=True)
+        return info(store, entry, **options)
+
+    monkeypatch.setattr(LocalFileSystem, "info", without_the_part)
+    assert Objects(f"file://{tmp_path}").files("") == {"a": 7}
+
+
+def test_a_folder_that_cannot_be_listed_is_no_empty_folder(tmp_path, monkeypatch):
+    def all_renamed(store, entry, **options):
+        raise FileNotFoundError(entry)
+
+    (tmp_path / "a").write_bytes(b"content")
+    monkeypatch.setattr(LocalFileSystem, "info", all_renamed)
+    with pytest.raises(FileNotFoundError):
+        Objects(f"file://{tmp_path}").files("")
+    assert Objects(f"file://{tmp_path}/none").files("") == {}
