@@ -64,7 +64,16 @@ os.environ.update(
 
 # The environments of `make test-matrix` that are there for Spark have no Airflow.
 _OF_AIRFLOW = (
-    *("operators", "adoption", "faults", "dag_runs", "integration", "browser", "cluster"),
+    *(
+        "operators",
+        "adoption",
+        "faults",
+        "dag_runs",
+        "integration",
+        "browser",
+        "cluster",
+        "services",
+    ),
     "history/test_clearing.py",
     "history/test_example_build.py",
     "spark/test_jar_application.py",

@@ -3,14 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
-from tests.conftest import golden
 from tests.loopback import Handler, serving
-from tests.remote_driver import deliver
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 class LivyHandler(Handler):
@@ -29,7 +23,8 @@ class LivyHandler(Handler):
 
     def get(self):
         of = self.path.split("?")[0].removeprefix("/batches/").split("/")
-        state = self.server.states.pop(0) if len(self.server.states) > 1 else self.server.states[0]
+        states = self.server.now() if self.server.now else self.server.states
+        state = states.pop(0) if len(states) > 1 else states[0]
         if of[-1] == "log":
             self._answer(200, {"id": 0, "from": 0, "total": 1, "log": ["a line of the driver"]})
             return
@@ -44,31 +39,10 @@ class LivyHandler(Handler):
 
 
 def livy(**attributes):
-    """Serve a Livy: ``batches`` has what was posted, ``states`` what is answered, in order."""
-    known = {"batches": [], "deleted": [], "states": ["success"], "does": None, "refuses": False}
-    return serving(LivyHandler, **{**known, **attributes})
+    """Serve a Livy: ``batches`` has what was posted, ``states`` what is answered, in order.
 
-
-class Driver:
-    """What a batch's driver does: it writes recorded events, and delivers them.
-
-    :param events: the name of the recorded application
+    :param attributes: ``does`` is called with each batch; ``now`` gives the states of this moment
     """
-
-    def __init__(self, folder: Path, events: str = "staging_chain") -> None:
-        self._folder = folder
-        self._events = golden(events)
-        self._observed = self._events.parent / "observed" / self._events.name
-
-    def __call__(self, batch):
-        conf = batch.get("conf") or {}
-        if "spark.sparklineage.deliver" not in conf:
-            return
-        first = json.loads(self._events.read_text().splitlines()[0])
-        recorded_as, run_id = first["run"]["runId"], conf["spark.openlineage.applicationRunId"]
-        self._folder.mkdir(parents=True, exist_ok=True)
-        text = self._events.read_text().replace(recorded_as, run_id)
-        (self._folder / "events.ndjson").write_text(text)
-        (self._folder / "observations.ndjson").write_bytes(self._observed.read_bytes())
-        here = str(self._folder / "observations.ndjson")
-        deliver({**conf, "spark.sparklineage.observations": here})
+    known = {"batches": [], "deleted": [], "states": ["success"], "now": None}
+    known |= {"does": None, "refuses": False}
+    return serving(LivyHandler, **{**known, **attributes})

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.spark.submit import submitted_files
+from tests.conftest import golden
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 STARTED_MS = 1_700_000_000_000
 
@@ -80,3 +85,28 @@ def deliver(conf: dict[str, str], lines_each: int = 3) -> None:
         for at in range(0, len(lines), lines_each):
             driver.delivers(kind, b"".join(lines[at : at + lines_each]))
     driver.ends()
+
+
+class RecordedDriver:
+    """What a service's driver does: it writes recorded events, and delivers them.
+
+    :param events: the name of the recorded application
+    """
+
+    def __init__(self, folder: Path, events: str = "staging_chain") -> None:
+        self._folder = folder
+        self._events = golden(events)
+        self._observed = self._events.parent / "observed" / self._events.name
+
+    def __call__(self, conf: Mapping[str, str]) -> None:
+        """Deliver, if these properties of a job ask for it."""
+        if "spark.sparklineage.deliver" not in conf:
+            return
+        first = json.loads(self._events.read_text().splitlines()[0])
+        recorded_as, run_id = first["run"]["runId"], conf["spark.openlineage.applicationRunId"]
+        self._folder.mkdir(parents=True, exist_ok=True)
+        text = self._events.read_text().replace(recorded_as, run_id)
+        (self._folder / "events.ndjson").write_text(text)
+        (self._folder / "observations.ndjson").write_bytes(self._observed.read_bytes())
+        here = str(self._folder / "observations.ndjson")
+        deliver({**conf, "spark.sparklineage.observations": here})

@@ -480,7 +480,8 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
         """
         current = self.lineage_try
         resume = partial(super().resume_execution, next_method, next_kwargs, context)  # type: ignore[misc]
-        if not current.is_on or not current.is_sent():
+        is_first = next_method == "execute"  # the task has only waited for its service to start
+        if is_first or not current.is_on or not current.is_sent():
             return resume()
         with current.cost.before_job:
             capture = current.resume(context)
@@ -608,10 +609,13 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
         from airflow_provider_sparklineage.operators.attempt.submit import submittable
 
         of_service = adapter(self.lineage_adapter)
-        submission, target = of_service.read(self, context)
-        capture, after = submittable(capture, submission, target, context)
-        if after is not submission:
-            of_service.write(self, after)
+        submissions, target = of_service.read(self, context)
+        changed = []
+        for submission in submissions:
+            capture, after = submittable(capture, submission, target, context)
+            changed.append(after)
+        if any(after is not before for after, before in zip(changed, submissions, strict=True)):
+            of_service.write(self, changed)
         return capture
 
     def _lineage_running(self, context: Context) -> AbstractContextManager[None]:  # noqa: ARG002  (for those that need it)

@@ -12,21 +12,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from tests.cluster.documents import differences, document, in_cluster
+from tests.services.jobs import JOBS
 
 pytestmark = [pytest.mark.spark, pytest.mark.airflow]
-
-JOBS = (
-    "staging_chain",  # filters, a join, an aggregation, a staging folder read back
-    "partitioned_writes",  # appended, and overwritten statically and dynamically; five outputs
-    "append_then_read",  # paths and tables that an earlier application wrote
-    "catalog_tables",  # CREATE TABLE AS SELECT, saveAsTable
-    "self_overwrite",  # an input that is the output
-    "union_diamond",  # one source by two ways
-    "rewritten_staging",  # staging that is overwritten between two reads
-    "python_udf",
-    "writes_nothing",
-    "failing_action",  # in the middle
-)
 
 
 @pytest.fixture

@@ -24,6 +24,7 @@ from airflow_provider_sparklineage.operators.adoption import adopting
 from airflow_provider_sparklineage.operators.livy import SparkLineageLivyOperator
 from tests import livy_double
 from tests.operators.test_rendering import DAY, dated, rendered
+from tests.remote_driver import RecordedDriver
 from tests.spark_submit_double import task_context
 
 pytestmark = pytest.mark.airflow
@@ -35,8 +36,8 @@ SECRET = "pl4nted-s3cr3t"
 def livy(lake, monkeypatch, tmp_path):
     """Serve a Livy whose batches deliver what a recorded application does."""
     monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__SPARK_VERSION", "4.0.1")
-    does = livy_double.Driver(tmp_path / "container")
-    with livy_double.livy(does=does) as server:
+    driver = RecordedDriver(tmp_path / "container")
+    with livy_double.livy(does=lambda batch: driver(batch.get("conf") or {})) as server:
         connection = {"conn_type": "livy", "host": "127.0.0.1", "port": server.server_port}
         monkeypatch.setenv("AIRFLOW_CONN_LIVY_DEFAULT", json.dumps(connection))
         yield server

@@ -1,10 +1,11 @@
 """Adapters: one module for each way in which an operator of Airflow starts Spark.
 
 An adapter translates between an operator and the values that injection works with. ``read`` gives
-the operator's submission and its target: who starts the driver, and what is known of its Spark.
-``write`` puts a submission with the listener into the operator's arguments. An adapter decides
-nothing else: where the driver's reports come back, which jar is used and what must not be shown is
-decided in :mod:`airflow_provider_sparklineage.spark.submit`, for all of them.
+the operator's submissions and their target: who starts the drivers, and what is known of its Spark.
+``write`` puts submissions with the listener into the operator's arguments. Most operators have one
+submission. A task with several steps has one for each step that starts Spark, and its event has all
+of them. An adapter decides nothing else: where a driver's reports come back, which jar is used and
+what must not be shown is decided in :mod:`airflow_provider_sparklineage.spark.submit`, for all.
 
 To add a service, write its module here; a mixin and an operator in ``operators.<service>`` that
 name it as ``lineage_adapter``, with the fields that are traced and those that ``write`` changes;
@@ -33,17 +34,25 @@ if TYPE_CHECKING:
 class Adapter(Protocol):
     """The functions of an adapter's module."""
 
-    def read(self, operator: Any, context: Context) -> tuple[Submission, Target]:
-        """Read the submission from the operator's rendered arguments.
+    def read(self, operator: Any, context: Context) -> tuple[list[Submission], Target]:
+        """Read the submissions from the operator's rendered arguments.
 
-        :raise SparkLineageError: if the arguments have another form than the service takes
+        :return: at least one submission, and the place to which all of them go
+        :raise SparkLineageError: if the arguments have another form than the service takes, or
+            start no Spark
         """
 
-    def write(self, operator: Any, submission: Submission) -> None:
-        """Replace the operator's arguments by those of a submission that :meth:`read` gave.
+    def write(self, operator: Any, submissions: list[Submission]) -> None:
+        """Replace the operator's arguments by those of submissions that :meth:`read` gave.
 
         Containers are replaced and not changed: the operator may share them with the DAG.
+
+        :param submissions: as many as :meth:`read` gave, in the same order
         """
+
+
+TRANSPORT_FLAG = "openlineage_inject_transport_info"
+"""The attribute of operators by which Airflow gives its own transport to Spark."""
 
 
 def adapter(name: str) -> Adapter:

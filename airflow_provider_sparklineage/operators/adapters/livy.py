@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.model.exceptions import ListenerError
-from airflow_provider_sparklineage.operators.adapters import airflow_transport
+from airflow_provider_sparklineage.operators.adapters import TRANSPORT_FLAG, airflow_transport
 from airflow_provider_sparklineage.spark.submit.deploy_mode import Target
 from airflow_provider_sparklineage.spark.submit.submission import Submission, listed
 
@@ -19,10 +19,8 @@ if TYPE_CHECKING:
 
     from airflow.providers.common.compat.sdk import Context
 
-TRANSPORT_FLAG = "openlineage_inject_transport_info"
 
-
-def read(operator: Any, context: Context) -> tuple[Submission, Target]:
+def read(operator: Any, context: Context) -> tuple[list[Submission], Target]:
     """Read the batch that the operator is going to post.
 
     :raise ListenerError: if ``spark_params`` is no batch
@@ -44,12 +42,12 @@ def read(operator: Any, context: Context) -> tuple[Submission, Target]:
         is_deferred=operator.deferrable,
         account=f"{operator._livy_conn_id} {batch.get('proxy_user') or ''}",  # noqa: SLF001
     )
-    return submission, target
+    return [submission], target
 
 
-def write(operator: Any, submission: Submission) -> None:
+def write(operator: Any, submissions: list[Submission]) -> None:
     """Set the batch's properties, jars and Python files; a property keeps its type."""
-    batch = operator.spark_params
+    [submission], batch = submissions, operator.spark_params
     conf = batch.get("conf") or {}
     operator.spark_params = {
         **batch,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
 
-def read(operator: Any, context: Context) -> tuple[Submission, Target]:  # noqa: ARG001  (of an adapter)
+def read(operator: Any, context: Context) -> tuple[list[Submission], Target]:  # noqa: ARG001  (of an adapter)
     """Read the master and the properties that Airflow's operator is going to set.
 
     The master is ``sc://`` for a connection of Spark Connect, and ``""`` if no master is known.
@@ -32,8 +32,8 @@ def read(operator: Any, context: Context) -> tuple[Submission, Target]:  # noqa:
     properties |= operator.lineage_properties
     texts = {str(key): str(value) for key, value in properties.items()}
     target = Target(master=texts.get("spark.master", master), is_in_process=True)
-    return Submission(conf=texts), target
+    return [Submission(conf=texts)], target
 
 
-def write(operator: Any, submission: Submission) -> None:
+def write(operator: Any, submissions: list[Submission]) -> None:
     """Do nothing: there are no arguments for a listener."""

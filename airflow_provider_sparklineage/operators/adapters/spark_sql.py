@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _BINARY = "spark-sql"
 
 
-def read(operator: Any, context: Context) -> tuple[Submission, Target]:  # noqa: ARG001  (of an adapter)
+def read(operator: Any, context: Context) -> tuple[list[Submission], Target]:  # noqa: ARG001  (of an adapter)
     """Read the operator's properties, and the master of its connection.
 
     :raise ListenerError: if ``conf`` is a text that is no list of properties
@@ -31,11 +31,12 @@ def read(operator: Any, context: Context) -> tuple[Submission, Target]:  # noqa:
         has_properties_file=False,
         passes_environment=False,
     )
-    return Submission(conf=properties(operator), application=_BINARY), target
+    return [Submission(conf=properties(operator), application=_BINARY)], target
 
 
-def write(operator: Any, submission: Submission) -> None:
+def write(operator: Any, submissions: list[Submission]) -> None:
     """Set the properties, the listener's jar among them."""
+    [submission] = submissions
     jars = {"spark.jars": submission.jars} if submission.jars else {}
     operator._hook = None  # noqa: SLF001  (it has the properties without the listener)
     operator._conf = {**submission.conf, **jars}  # noqa: SLF001

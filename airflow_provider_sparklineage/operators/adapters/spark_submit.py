@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 TRANSPORT_FLAG = "_openlineage_inject_transport_info"
 
 
-def read(operator: Any, context: Context) -> tuple[Submission, Target]:
+def read(operator: Any, context: Context) -> tuple[list[Submission], Target]:
     """Read the operator's arguments, and those of its hook's connection."""
     hook = operator._get_hook()  # noqa: SLF001
     target = target_of(hook)._replace(
@@ -36,7 +36,7 @@ def read(operator: Any, context: Context) -> tuple[Submission, Target]:
         env_vars=dict(operator.env_vars or {}),
         properties_file=operator.properties_file,
     )
-    return submission, target
+    return [submission], target
 
 
 def target_of(hook: Any) -> Target:
@@ -56,8 +56,9 @@ def target_of(hook: Any) -> Target:
     )
 
 
-def write(operator: Any, submission: Submission) -> None:
+def write(operator: Any, submissions: list[Submission]) -> None:
     """Set the arguments that injection can change."""
+    [submission] = submissions
     operator._hook = None  # noqa: SLF001
     operator.conf = dict(submission.conf)
     operator.jars = submission.jars

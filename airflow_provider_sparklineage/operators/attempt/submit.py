@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import uuid
 from datetime import UTC, datetime
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import airflow
@@ -46,7 +47,7 @@ from airflow_provider_sparklineage.spark.submit import additions, deploy_mode, i
 from airflow_provider_sparklineage.spark.submit.submitted_files import Links, PropertiesFile
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
     from airflow.providers.common.compat.sdk import Context
@@ -161,7 +162,8 @@ class OwnFiles:
 
         :return: the properties by which the listener sends its events to this worker
         """
-        self.receiver = listen(endpoint, path)
+        if self.receiver is None:  # a task may start several drivers
+            self.receiver = listen(endpoint, path)
         return self.receiver.transport
 
     def stop_listening(self) -> None:
@@ -377,7 +379,8 @@ def refused(capture: Capture, error: Exception) -> Capture:
     """
     if capture.settings.strict:
         raise error
-    capture.own_files.stop_listening()
+    if not capture.bundle.manifest.injected:  # else another driver of the task is listened to
+        capture.own_files.stop_listening()
     log.debug("Injecting the listener failed.", exc_info=error)
     codes = (_REFUSALS[kind] for kind in type(error).__mro__ if kind in _REFUSALS)
     code = next(codes, DegradationCode.INJECTION_FAILED)
@@ -536,12 +539,16 @@ def _with_listener(
     capture = replace(capture, is_awaited=after.is_awaited).noted(
         *after.degradations,
         remote=remote,
-        injected=after.names,
-        reached_tools=after.tools.reached,
-        unreached_tools=after.tools.unreached,
+        injected=_united(manifest.injected, after.names),
+        reached_tools=_united(manifest.reached_tools, after.tools.reached),
+        unreached_tools=_united(manifest.unreached_tools, after.tools.unreached),
         versions={**manifest.versions, **versions},
     )
     return Submittable(capture, submission)
+
+
+def _united(*names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(chain.from_iterable(names)))
 
 
 def protected(capture: Capture, submission: Submission, target: Target) -> Submittable:

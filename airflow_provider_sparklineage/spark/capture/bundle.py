@@ -296,11 +296,12 @@ class CaptureBundle(Frozen, frozen=True):
     def noted(self, *degradations: Degradation, **changes: Any) -> CaptureBundle:
         """Give the bundle with a changed manifest; save the manifest if that is possible.
 
-        :param degradations: degradations to add
+        :param degradations: degradations to add, unless the manifest has them
         :param changes: new values of fields of the manifest, by the names of the fields
         """
         manifest = replace(self.manifest, **changes)
-        manifest = replace(manifest, degradations=(*manifest.degradations, *degradations))
+        known = dict.fromkeys((*manifest.degradations, *degradations))
+        manifest = replace(manifest, degradations=tuple(known))
         bundle = replace(self, manifest=manifest)
         with suppress(CaptureError):  # if the bundle is kept, the try saves it once more at its end
             bundle.save()

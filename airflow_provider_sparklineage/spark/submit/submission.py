@@ -15,7 +15,7 @@ import re
 import shlex
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import field
 from msgspec.structs import replace
@@ -24,7 +24,7 @@ from airflow_provider_sparklineage.model.rule_files import open_regular
 from airflow_provider_sparklineage.model.terms import Frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
 
 class Submission(Frozen, frozen=True):
@@ -227,11 +227,84 @@ def arguments(submission: Submission) -> list[str]:
         "--jars": submission.jars,
         "--packages": submission.packages,
         "--py-files": submission.py_files,
+        "--driver-class-path": submission.driver_class_path,
     }
     words = [word for flag, value in flags.items() if value for word in (flag, value)]
     for key, value in submission.conf.items():
         words += ["--conf", f"{key}={value}"]
     return words
+
+
+# spark-submit's own options (org.apache.spark.launcher.SparkSubmitOptionParser): all others have a
+# value, which is the next word, or follows an equals sign.
+_SWITCHES = {"--help", "-h", "--supervise", "--usage-error", "--verbose", "-v", "--version"}
+_SHORT = {"-c": "--conf"}
+_FIELDS = {
+    "--properties-file": "properties_file",
+    "--jars": "jars",
+    "--packages": "packages",
+    "--py-files": "py_files",
+    "--driver-class-path": "driver_class_path",
+}
+
+
+class _Option(NamedTuple):
+    flag: str
+    value: str
+    words: tuple[str, ...]
+
+
+def _options(words: Sequence[str]) -> tuple[list[_Option], list[str]]:
+    """Divide arguments of spark-submit into options, and the application with its arguments."""
+    options: list[_Option] = []
+    left = list(words)
+    while left and left[0].startswith("-"):
+        flag, equals, value = left[0].partition("=") if left[0][1] == "-" else (left[0], "", "")
+        count = 1 if equals or flag in _SWITCHES else 2
+        value = value if count == 1 else "".join(left[1:2])
+        options.append(_Option(_SHORT.get(flag, flag), value, tuple(left[:count])))
+        left = left[count:]
+    return options, left
+
+
+def read_arguments(words: Sequence[str], application: str = "") -> Submission:
+    """Read the arguments of spark-submit.
+
+    :param words: the options, and perhaps the application with its arguments
+    :param application: the application, if it is not among the words
+    """
+    options, left = _options(words)
+    properties = (option.value.partition("=") for option in options if option.flag == "--conf")
+    flags = {_FIELDS[o.flag]: o.value for o in options if o.flag in _FIELDS}
+    return Submission(
+        conf={key: value for key, _, value in properties},
+        application=application or "".join(left[:1]),
+        **flags,  # type: ignore[arg-type]
+    )
+
+
+def with_arguments(words: Sequence[str], after: Submission) -> list[str]:
+    """Change arguments of spark-submit to those of a submission.
+
+    :param words: the arguments from which :func:`read_arguments` made the submission that was
+        changed; those that were not changed keep their form
+    :param after: the changed submission
+    """
+    (options, left), before = _options(words), read_arguments(words)
+    kept: list[str] = []
+    for flag, value, text in options:
+        key = value.partition("=")[0]
+        if flag == "--conf" and before.conf[key] != after.conf.get(key):
+            continue
+        field = _FIELDS.get(flag)
+        if field is None or getattr(before, field) == getattr(after, field):
+            kept += text
+    changed = replace(
+        after,
+        conf={key: value for key, value in after.conf.items() if before.conf.get(key) != value},
+        **{f: None for f in _FIELDS.values() if getattr(before, f) == getattr(after, f)},
+    )
+    return [*kept, *arguments(changed), *left]
 
 
 def shell_arguments(submission: Submission) -> str:

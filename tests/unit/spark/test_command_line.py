@@ -6,13 +6,27 @@ import os
 import shlex
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
 
+from airflow_provider_sparklineage.spark.submit.releases import (
+    DATABRICKS,
+    DATAPROC,
+    DATAPROC_SERVERLESS,
+    EMR,
+    GLUE,
+    spark_of,
+)
 from airflow_provider_sparklineage.spark.submit.submission import (
     CommandLine,
     Submission,
+    arguments,
     named_scripts,
+    read_arguments,
     read_command_line,
     shell_arguments,
+    with_arguments,
 )
 
 M = "{{ macros.sparklineage.submit_args() }}"
@@ -145,3 +159,72 @@ def test_in_a_file_arguments_win_over_what_the_file_had():
     }
     assert shell_arguments(after) == ""
     assert after.application == "job.py"
+
+
+# --- arguments as a list --------------------------------------------------------------------------
+
+WORDS = [
+    *("--deploy-mode", "cluster", "--conf", "spark.a=1", "-c", "spark.b=x=y", "--verbose"),
+    *("--jars=/a.jar,/b.jar", "--class", "shop.Totals", "s3://lake/job.py", "--conf", "spark.a=2"),
+]
+
+
+def test_arguments_are_read_as_spark_submit_does():
+    found = read_arguments(WORDS)
+    assert found.conf == {"spark.a": "1", "spark.b": "x=y"}
+    assert found.jars == "/a.jar,/b.jar"
+    assert found.py_files is None
+    assert found.application == "s3://lake/job.py"
+    assert read_arguments(WORDS[:-3], "job.py").application == "job.py"
+    assert read_arguments([]) == Submission()
+    assert read_arguments(["--conf"]).application == ""
+
+
+def test_arguments_that_are_not_changed_keep_their_form():
+    assert with_arguments(WORDS, read_arguments(WORDS)) == WORDS
+
+
+def test_changed_arguments_come_before_the_application():
+    before = read_arguments(WORDS)
+    after = replace(
+        before.with_conf({"spark.b": "z", "spark.c": "(?i)a|b"}), jars="/c.jar", py_files="o.zip"
+    ).without_conf("spark.a")
+    assert with_arguments(WORDS, after) == [
+        *("--deploy-mode", "cluster", "--verbose", "--class", "shop.Totals"),
+        *("--jars", "/c.jar", "--py-files", "o.zip"),
+        *("--conf", "spark.b=z", "--conf", "spark.c=(?i)a|b"),
+        *("s3://lake/job.py", "--conf", "spark.a=2"),
+    ]
+
+
+_VALUES = st.text("abc =-/", min_size=1).map(str.strip).filter(bool)
+_CONF = st.dictionaries(st.sampled_from(["spark.a", "spark.b", "spark.c"]), _VALUES)
+
+
+@given(_CONF, _CONF, st.none() | _VALUES, st.none() | _VALUES)
+def test_what_is_written_is_what_is_read(before, after, jars, py_files):
+    words = [*arguments(Submission(conf=before, jars=jars)), "job.py", "--jars", "x"]
+    changed = Submission(conf=after, jars=py_files, py_files=jars, application="job.py")
+    assert read_arguments(with_arguments(words, changed)) == changed
+
+
+@pytest.mark.parametrize(
+    ("releases", "label", "spark"),
+    [
+        (EMR, "emr-7.9.0", ("3.5", "2.12")),
+        (EMR, "emr-7.12.0-latest", ("3.5", "2.12")),
+        (EMR, "emr-6.15.0", None),
+        (GLUE, "5.0", ("3.5", "2.12")),
+        (GLUE, "4.0", None),
+        (DATAPROC, "2.2.65-debian12", ("3.5", "2.12")),
+        (DATAPROC, "2.20", None),
+        (DATAPROC_SERVERLESS, "2.2", ("3.5", "2.13")),
+        (DATAPROC_SERVERLESS, "1.2.3", ("3.5", "2.12")),
+        (DATABRICKS, "15.4.x-scala2.12", ("3.5", "2.12")),
+        (DATABRICKS, "17.3.x-cpu-ml-scala2.13", ("4.0", "2.13")),
+        (DATABRICKS, "auto:latest", None),
+        (EMR, None, None),
+    ],
+)
+def test_a_release_has_its_spark(releases, label, spark):
+    assert spark_of(releases, label) == spark

@@ -1,0 +1,60 @@
+"""The Spark of a service's release, by the label that a submission has.
+
+Only releases are here whose Spark this package supports, and whose Scala is certain: a listener for
+another Scala would end the job. For all others, ``spark_version`` has to be set.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+
+class Release(NamedTuple):
+    """Releases of a service with the same Spark.
+
+    :param label: a pattern of the labels
+    :param spark: the versions of Spark and of Scala
+    """
+
+    label: str
+    spark: tuple[str, str]
+
+
+# Read on 2026-11-30 in the release notes of each service, which its entry names.
+EMR = (
+    # Amazon EMR Release Guide, "Application versions in Amazon EMR 7.x releases"; of EMR on EKS and
+    # EMR Serverless the same, whose labels end with -latest or a date
+    Release(r"emr-7\.\d+\.\d+(-.*)?", ("3.5", "2.12")),
+)
+GLUE = (
+    # AWS Glue Developer Guide, "AWS Glue versions"
+    Release(r"5\.[01]", ("3.5", "2.12")),
+)
+DATAPROC = (
+    # Dataproc, "Supported Dataproc image versions"
+    Release(r"2\.[23]([.-].*)?", ("3.5", "2.12")),
+)
+DATAPROC_SERVERLESS = (
+    # Serverless for Apache Spark, "Runtime releases"
+    Release(r"1\.2([.-].*)?", ("3.5", "2.12")),
+    Release(r"2\.[23]([.-].*)?", ("3.5", "2.13")),
+    Release(r"3\.0([.-].*)?", ("4.0", "2.13")),
+)
+DATABRICKS = (
+    # Databricks Runtime release notes; the label names its Scala
+    Release(r"1[456]\.\d+\.x-.*scala2\.12", ("3.5", "2.12")),
+    Release(r"16\.\d+\.x-.*scala2\.13", ("3.5", "2.13")),
+    Release(r"17\.\d+\.x-.*scala2\.13", ("4.0", "2.13")),
+)
+
+
+def spark_of(releases: tuple[Release, ...], label: object) -> tuple[str, str] | None:
+    """Give the versions of Spark and of Scala of a release; None if they are not known.
+
+    :param label: the release's label, such as ``emr-7.5.0`` or ``15.4.x-scala2.12``
+    """
+    for release in releases:
+        if re.fullmatch(release.label, str(label)):
+            return release.spark
+    return None
