@@ -258,8 +258,10 @@ class Answers:
 
 @pytest.fixture
 def show(new_page):
-    def show_page(answers, url=ROUTE):
+    def show_page(answers, url=ROUTE, size=None):
         page = new_page()
+        if size:  # before anything is laid out
+            page.set_viewport_size(size)
         page.route(re.compile(".*"), answers)
         page.goto(url)
         expect(page.get_by_role("heading", name="Lineage", exact=True)).to_be_visible()
@@ -837,8 +839,7 @@ def are_apart(one, other):
 def test_texts_of_lines_that_lie_close_are_apart(show, size, conditions):
     graph = {**COLUMN_GRAPH, "edges": crossing_lines(), "further": []}
     address = f"{PLACE}&view=Columns&column=amount&conditions={conditions}"
-    page = show(Answers(**{"columns/graph": graph}), address)
-    page.set_viewport_size(size)
+    page = show(Answers(**{"columns/graph": graph}), address, size=size)
     picture = page.locator(".columnpicture")
     expect(picture.locator(".react-flow__edge")).to_have_count(34 if conditions else 30)
     at_rest(page)
@@ -1005,8 +1006,7 @@ def broken(page):
 def test_each_view_keeps_to_all_rules(show, theme, view, size):
     answers = Answers(partitions=partitions(90))
     answers.theme = theme
-    page = show(answers, PLACE)
-    page.set_viewport_size(size)
+    page = show(answers, PLACE, size=size)
     choose(page, "dt=1900-03-31")
     start = page.get_by_role("slider", name="From")
     start.press("PageUp")
@@ -1023,8 +1023,7 @@ def test_each_view_keeps_to_all_rules(show, theme, view, size):
 def test_so_does_the_health_of_all_datasets(show, theme, view, size):
     answers = Answers()
     answers.theme = theme
-    page = show(answers)
-    page.set_viewport_size(size)
+    page = show(answers, size=size)
     expect(page.get_by_role("heading", name="2 datasets need you")).to_be_visible()
     if view == "plan":
         page.get_by_role("button", name="What to run again").click()
@@ -1084,8 +1083,7 @@ def long_named():
 
 @pytest.mark.parametrize("size", SIZES)
 def test_nothing_but_the_calendar_ever_scrolls_sideways(show, size):
-    page = show(Answers(graph=long_named(), partitions=partitions(400)))
-    page.set_viewport_size(size)
+    page = show(Answers(graph=long_named(), partitions=partitions(400)), size=size)
     expect(page.get_by_role("heading", name="2 datasets need you")).to_be_visible()
     at_rest(page)
     assert page.evaluate(SIDEWAYS) == []
@@ -1113,9 +1111,9 @@ def test_lists_have_the_height_that_there_is_and_the_page_has_no_scroll_bar(show
             partitions=partitions(2000),
             datasets={**DATASETS, "datasets": many},
             health={**HEALTH, "datasets": needy},
-        )
+        ),
+        size=size,
     )
-    page.set_viewport_size(size)
     height = size["height"]
     datasets = page.get_by_role("listbox", name="Datasets", exact=True)
     troubled = page.get_by_role("listbox", name="Datasets that need you")
@@ -1137,8 +1135,7 @@ def test_lists_have_the_height_that_there_is_and_the_page_has_no_scroll_bar(show
 
 
 def test_a_box_that_is_chosen_stays_in_the_picture_when_its_details_open(show):
-    page = show(Answers(graph=long_named()), PLACE)
-    page.set_viewport_size(NARROW)
+    page = show(Answers(graph=long_named()), PLACE, size=NARROW)
     choose(page)
     boxes = page.locator(".react-flow__node")
     expect(boxes).to_have_count(12)
@@ -1183,8 +1180,7 @@ CUT = f"""[...{IN_PAGE}.querySelectorAll('.hops .run .task, .hops .run .dag')]
 def test_a_task_comes_before_its_dag_which_is_shortened_first(show):
     graph = long_named()
     graph["upstream"]["hops"][0]["run"] = run(1, "daily_delays", dag_id=f"{LONG}_{LONG}")
-    page = show(Answers(graph=graph), PLACE)
-    page.set_viewport_size(NARROW)
+    page = show(Answers(graph=graph), PLACE, size=NARROW)
     choose(page)
     task = page.locator(".react-flow__node", has_text="daily_delays")
     expect(task).to_have_text(f"daily_delays{LONG}_{LONG} · 1 run")
@@ -1227,8 +1223,7 @@ def test_a_name_breaks_between_its_words(show):
 def test_the_columns_keep_to_all_rules_and_to_the_window(show, theme, size):
     answers = Answers()
     answers.theme = theme
-    page = show(answers, f"{PLACE}&view=Columns&column=amount&conditions=1")
-    page.set_viewport_size(size)
+    page = show(answers, f"{PLACE}&view=Columns&column=amount&conditions=1", size=size)
     expect(page.locator(".react-flow__node")).to_have_count(3)
     assert broken(page) == []
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
@@ -1315,8 +1310,9 @@ def every_row(page, table, last):
 def test_of_a_long_plan_the_rows_in_view_are_drawn(show, size, waves):
     steps = [long_step(n, wave=n % waves) for n in range(MANY)]
     by_hand = [long_step(n, wave=0) for n in range(MANY, 2 * MANY)]
-    page = show(Answers(**{"health/plan": {**OF_ALL, "steps": steps, "by_hand": by_hand}}))
-    page.set_viewport_size(size)
+    page = show(
+        Answers(**{"health/plan": {**OF_ALL, "steps": steps, "by_hand": by_hand}}), size=size
+    )
     page.get_by_role("button", name="What to run again").click()
     last = f"aggregate_daily_delays_per_carrier_{2 * MANY - 1}"
     assert every_row(page, plan_of(page), last) <= MOST_ELEMENTS
@@ -1327,8 +1323,7 @@ def test_of_a_long_plan_the_rows_in_view_are_drawn(show, size, waves):
 def test_of_many_changes_of_one_run_the_rows_in_view_are_drawn(show, size):
     one = CHANGES["changes"][0]
     changes = [{**one, "message": f"file:///lake/rates{n} is no longer read."} for n in range(MANY)]
-    page = show(Answers(changes={**CHANGES, "changes": changes}), PLACE)
-    page.set_viewport_size(size)
+    page = show(Answers(changes={**CHANGES, "changes": changes}), PLACE, size=size)
     page.get_by_text("What changed from run to run").click()
     table = page.get_by_role("table", name="Changes")
     last = f"file:///lake/rates{MANY - 1} is no longer read."
@@ -1347,8 +1342,7 @@ def made_of(lines):
 @pytest.mark.long
 @pytest.mark.parametrize("size", SIZES)
 def test_of_many_columns_the_boxes_in_view_are_drawn_and_the_one_that_is_asked_for(show, size):
-    page = show(Answers(**made_of(150)), f"{PLACE}&view=Columns&column=amount")
-    page.set_viewport_size(size)
+    page = show(Answers(**made_of(150)), f"{PLACE}&view=Columns&column=amount", size=size)
     asked = page.locator(".box.chosen")
     expect(asked).to_be_visible()
     at_rest(page)
@@ -1402,8 +1396,7 @@ def test_of_50_000_partitions_and_5_000_datasets_what_is_in_view_is_drawn(show, 
         health={**HEALTH, "datasets": troubled},
         **{"health/plan": {**OF_ALL, "steps": steps, "by_hand": []}},
     )
-    page = show(answers)
-    page.set_viewport_size(size)
+    page = show(answers, size=size)
     expect(page.get_by_role("heading", name="1,000 datasets need you")).to_be_visible()
     assert elements(page) <= MOST_ELEMENTS
     page.get_by_role("button", name="What to run again").click()
@@ -1428,8 +1421,9 @@ def test_of_a_large_graph_the_boxes_in_view_are_drawn_and_can_be_read(show, size
     tasks = [f"raw_{n}" for n in range(99)]
     made = [hop(1, task, "dt=1900-01-06", run(1, task), ["orders-1"]) for task in tasks]
     up = {"hops": [GRAPH["upstream"]["hops"][0], *made], "hidden": 0, "more": 0}
-    page = show(Answers(graph={**GRAPH, "upstream": up}, partitions=partitions(50_000)), PLACE)
-    page.set_viewport_size(size)
+    page = show(
+        Answers(graph={**GRAPH, "upstream": up}, partitions=partitions(50_000)), PLACE, size=size
+    )
     page.get_by_role("listbox", name="Partitions", exact=True).press("Enter")
     asked = page.locator(".react-flow__node", has_text="orders")
     expect(asked.first).to_be_visible()

@@ -1,1 +1,1 @@
-async function e(e,t){let{mount:n}=await import(`./main-DMA2lbpe.js`);return n(e,t)}export{e as open};
+async function e(e,t){let{mount:n}=await import(`./main-DWDdm4_6.js`);return n(e,t)}export{e as open};

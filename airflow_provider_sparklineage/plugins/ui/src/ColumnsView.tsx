@@ -26,8 +26,7 @@ const FIRST = 3; // steps
 const [MOST, LARGEST] = [150, 40]; // lines, and columns of one box, that can be drawn and read
 // Of more elements than these, those in view are drawn.
 const [ELEMENTS, OF_BOX, OF_COLUMN, OF_LINE] = [400, 9, 6, 3];
-const SMALLEST = 0.7; // of the size in which the picture begins: its texts can be read
-const SMALLEST_OF_MANY = 0.8; // at which few elements are in view
+const SMALLEST = 0.8; // of the size in which the picture begins: its names are 24 pixels apart
 
 export function ColumnsView({ api, place, go, version }: Props) {
   const depth = DEPTHS.find((one) => String(one) === place.depth) ?? FIRST;
@@ -162,7 +161,7 @@ function Found({ graph, place, go }: { graph: ColumnGraph; place: Address; go: G
       {nodes.length > 0 && graph.edges.length > 0 && (
         <div className="picture columnpicture" style={{ height }}>
           <ReactFlow key={place.column + place.name} nodes={nodes} edges={edges} nodeTypes={TYPES} nodesDraggable={false} nodesConnectable={false} edgesFocusable={false}
-            nodesFocusable={false} onlyRenderVisibleElements={isLarge} minZoom={isLarge ? SMALLEST_OF_MANY : 0.1}
+            nodesFocusable={false} onlyRenderVisibleElements={isLarge} minZoom={isLarge ? SMALLEST : 0.1}
             fitView fitViewOptions={{ maxZoom: 1, minZoom: SMALLEST, padding: 0.04, nodes: isLarge ? nodes.filter(isAsked) : nodes }}
             aria-label="Columns, and lines between those that are made of each other">
             <Background />
