@@ -47,7 +47,7 @@ def bucket(url: str, monkeypatch: pytest.MonkeyPatch) -> str:
 
 def _file_system(conn_id: str) -> Any:
     """Give what Airflow's amazon provider makes of a connection."""
-    from airflow.sdk import BaseHook
+    from airflow.providers.common.compat.sdk import BaseHook
     from s3fs import S3FileSystem
 
     connection = BaseHook.get_connection(conn_id)

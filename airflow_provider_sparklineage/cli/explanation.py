@@ -195,7 +195,7 @@ def explain_task(dag_id: str, task_id: str, run: DryRun, rules: PartitionRules) 
     :raise UnusableInputError: if Airflow cannot find the DAG or the task, or the task has no
         lineage or cannot be rendered
     """
-    from airflow.sdk.exceptions import AirflowException
+    from airflow.providers.common.compat.sdk import AirflowException
     from airflow.utils.cli import get_bagged_dag
     from sqlalchemy.exc import SQLAlchemyError
 

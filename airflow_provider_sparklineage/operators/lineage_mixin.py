@@ -15,10 +15,13 @@ from copy import copy
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
-from airflow.providers.common.compat.sdk import AirflowFailException, AirflowTaskTimeout
+from airflow.providers.common.compat.sdk import (
+    AirflowFailException,
+    AirflowTaskTimeout,
+    TaskDeferred,
+)
 from airflow.sdk import BaseOperator, XComArg
 from airflow.sdk.bases.operator import BaseOperatorMeta
-from airflow.sdk.exceptions import TaskDeferred
 
 from airflow_provider_sparklineage.expectations.declarations import DatasetSubset, listed
 from airflow_provider_sparklineage.links.lineage import LINKS, push

@@ -59,7 +59,7 @@ def _file_system(conn_id: str | None, namenode: str) -> WebHDFS:
 
     if conn_id is None:
         return WebHDFS(**_options(None, namenode))
-    from airflow.sdk import BaseHook
+    from airflow.providers.common.compat.sdk import BaseHook
 
     return WebHDFS(**_options(BaseHook.get_connection(conn_id), namenode))
 

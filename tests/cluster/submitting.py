@@ -7,7 +7,7 @@ import time
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from airflow.sdk.exceptions import AirflowException
+from airflow.providers.common.compat.sdk import AirflowException
 
 from airflow_provider_sparklineage.operators.livy import SparkLineageLivyOperator
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator

@@ -20,7 +20,7 @@ from types import SimpleNamespace
 import pytest
 from airflow.providers.apache.spark.hooks import spark_submit as airflow_hook
 from airflow.providers.apache.spark.operators import spark_submit as airflow_operator
-from airflow.sdk.exceptions import AirflowException
+from airflow.providers.common.compat.sdk import AirflowException
 
 from airflow_provider_sparklineage.lineage.bundle import task_lineage
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator

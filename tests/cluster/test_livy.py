@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 from airflow.providers.apache.livy.operators.livy import LivyOperator
+from airflow.providers.common.compat.sdk import TaskDeferred
 from airflow.sdk.bases.operator import ExecutorSafeguard
-from airflow.sdk.exceptions import TaskDeferred
 
 from airflow_provider_sparklineage.operators.adoption import policy
 from airflow_provider_sparklineage.spark.submit.submitted_files import OBSERVER_ZIP

@@ -36,7 +36,8 @@ def airflow_db(stacks):
     """Make Airflow's database, once for all tests of this process, and end Airflow's processes."""
     from airflow.utils.db import initdb
 
-    Path(os.environ["AIRFLOW__CORE__DAGS_FOLDER"]).mkdir(parents=True, exist_ok=True)
+    for folder in ("AIRFLOW__CORE__DAGS_FOLDER", "AIRFLOW_HOME"):
+        Path(os.environ[folder]).mkdir(parents=True, exist_ok=True)
     initdb()
     from airflow.dag_processing.bundles.manager import DagBundlesManager
 
@@ -89,13 +90,26 @@ def run_dag(airflow_db):
 
 def run_as_dags_test(dag, logical_date):
     from airflow.models.serialized_dag import SerializedDagModel
-    from airflow.serialization.definitions.dag import SerializedDAG
     from airflow.serialization.serialized_objects import LazyDeserializedDAG
 
-    lazy = LazyDeserializedDAG.from_dag(dag)
-    SerializedDAG.bulk_write_to_db("dags-folder", None, [lazy])
+    serialised = _serialised_dag()
+    if hasattr(LazyDeserializedDAG, "from_dag"):  # since Airflow 3.1
+        lazy = LazyDeserializedDAG.from_dag(dag)
+    else:
+        dag.relative_fileloc = "dag.py"
+        lazy = LazyDeserializedDAG(data=serialised.to_dict(dag))
+    serialised.bulk_write_to_db("dags-folder", None, [lazy])
     SerializedDagModel.write_dag(lazy, bundle_name="dags-folder")
     return dag.test(logical_date=logical_date)
+
+
+def _serialised_dag():
+    """Give the class of Airflow that writes DAGs to the database."""
+    try:
+        from airflow.serialization.definitions.dag import SerializedDAG
+    except ImportError:  # before Airflow 3.2
+        from airflow.serialization.serialized_objects import SerializedDAG
+    return SerializedDAG
 
 
 @pytest.fixture

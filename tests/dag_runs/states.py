@@ -260,7 +260,7 @@ def a_retry(runs: Runs) -> None:
 
 @state
 def a_skip(runs: Runs) -> None:
-    from airflow.sdk.exceptions import AirflowSkipException
+    from airflow.providers.common.compat.sdk import AirflowSkipException
 
     def skip(_context: Any) -> None:
         raise AirflowSkipException

@@ -350,7 +350,7 @@ def raising(error: BaseException) -> Callable[..., Any]:
 
 def time_is_up(*_: Any, **__: Any) -> Any:
     """Fire the task's ``execution_timeout``, which Airflow does by a signal."""
-    from airflow.sdk.exceptions import AirflowTaskTimeout
+    from airflow.providers.common.compat.sdk import AirflowTaskTimeout
 
     msg = "Timeout"
     raise AirflowTaskTimeout(msg)

@@ -9,10 +9,10 @@ from datetime import UTC, datetime
 from functools import partial
 
 import pytest
+from airflow.providers.common.compat.sdk import AirflowException
 from airflow.providers.openlineage.plugins.listener import get_openlineage_listener
 from airflow.providers.openlineage.plugins.macros import lineage_run_id
 from airflow.sdk import DAG
-from airflow.sdk.exceptions import AirflowException
 from msgspec.structs import replace
 from openlineage.client.event_v2 import Job, Run, RunEvent, RunState
 

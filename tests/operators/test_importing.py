@@ -7,7 +7,7 @@ import sys
 import threading
 
 import pytest
-from airflow.sdk.exceptions import AirflowTaskTimeout
+from airflow.providers.common.compat.sdk import AirflowTaskTimeout
 
 from airflow_provider_sparklineage.operators.attempt import task_try
 

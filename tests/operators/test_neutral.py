@@ -6,10 +6,10 @@ import json
 from functools import partial
 
 import pytest
+from airflow.providers.common.compat.sdk import AirflowException
 from airflow.providers.openlineage.plugins.listener import get_openlineage_listener
 from airflow.providers.openlineage.plugins.macros import lineage_run_id
 from airflow.providers.openlineage.utils.utils import get_task_documentation
-from airflow.sdk.exceptions import AirflowException
 from msgspec import Raw
 from openlineage.client.event_v2 import Dataset, Job, Run, RunEvent, RunState
 from openlineage.client.facet_v2 import documentation_job

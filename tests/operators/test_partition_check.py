@@ -11,9 +11,13 @@ from types import SimpleNamespace
 
 import pendulum
 import pytest
-from airflow.providers.common.compat.sdk import AirflowFailException, AirflowTaskTimeout, Stats
+from airflow.providers.common.compat.sdk import (
+    AirflowException,
+    AirflowFailException,
+    AirflowTaskTimeout,
+    Stats,
+)
 from airflow.sdk import DAG, Asset
-from airflow.sdk.exceptions import AirflowException
 from airflow.sdk.execution_time.context import MacrosAccessor
 from openlineage.client.serde import Serde
 

@@ -11,8 +11,8 @@ from types import SimpleNamespace
 import pytest
 from airflow.providers.apache.spark.decorators.pyspark import pyspark_task
 from airflow.providers.apache.spark.operators.spark_pyspark import PySparkOperator
+from airflow.providers.common.compat.sdk import AirflowTaskTimeout
 from airflow.sdk import DAG
-from airflow.sdk.exceptions import AirflowTaskTimeout
 
 from airflow_provider_sparklineage.model.exceptions import ListenerError
 from airflow_provider_sparklineage.operators.adoption import adopting

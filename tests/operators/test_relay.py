@@ -8,7 +8,7 @@ import threading
 import time
 
 import pytest
-from airflow.sdk.exceptions import AirflowException, AirflowTaskTimeout
+from airflow.providers.common.compat.sdk import AirflowException, AirflowTaskTimeout
 
 from airflow_provider_sparklineage.event.sending import send
 from airflow_provider_sparklineage.operators.attempt import publish

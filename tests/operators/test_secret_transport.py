@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from airflow.sdk.execution_time.timeout import timeout
+from airflow.providers.common.compat.sdk import timeout
 
 from airflow_provider_sparklineage.model.exceptions import SparkLineageError
 from airflow_provider_sparklineage.operators import adapters

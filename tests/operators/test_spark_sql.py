@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from airflow.sdk.exceptions import AirflowException
+from airflow.providers.common.compat.sdk import AirflowException
 
 from airflow_provider_sparklineage.operators.spark_sql import SparkLineageSqlOperator
 from tests.operators.test_rendering import DAY, dated, rendered

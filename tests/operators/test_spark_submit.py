@@ -12,9 +12,9 @@ from datetime import UTC, datetime
 
 import pytest
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.providers.common.compat.sdk import AirflowException, AirflowTaskTimeout
 from airflow.providers.openlineage.extractors.manager import ExtractorManager
 from airflow.sdk import DAG, Asset
-from airflow.sdk.exceptions import AirflowException, AirflowTaskTimeout
 
 from airflow_provider_sparklineage.lineage import bundle as task_module
 from airflow_provider_sparklineage.operators.spark_submit import (
@@ -512,7 +512,7 @@ def test_strict_leaves_no_bundle_behind(spark_submit, execute, monkeypatch, capt
 def test_the_real_task_timeout_firing_while_collecting_leaves_the_task_green(
     spark_submit, execute, monkeypatch
 ):
-    from airflow.sdk.execution_time.timeout import timeout
+    from airflow.providers.common.compat.sdk import timeout
 
     def endless(*_):
         while True:
@@ -528,7 +528,7 @@ def test_the_real_task_timeout_firing_while_collecting_leaves_the_task_green(
 def test_the_task_timeout_firing_while_spark_runs_fails_the_task(
     spark_submit, execute, monkeypatch
 ):
-    from airflow.sdk.execution_time.timeout import timeout
+    from airflow.providers.common.compat.sdk import timeout
 
     spark_submit.does("staging_chain", sleep=30)
     task = operator()

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from airflow.sdk.exceptions import AirflowTaskTimeout
+from airflow.providers.common.compat.sdk import AirflowTaskTimeout
 
 from airflow_provider_sparklineage.lineage import bundle as bundles
 from airflow_provider_sparklineage.operators.attempt import collect, publish, task_try

@@ -21,9 +21,8 @@ from unittest import mock
 import msgspec
 from airflow.providers.apache.spark.decorators.pyspark import pyspark_task
 from airflow.providers.apache.spark.operators.spark_pyspark import PySparkOperator
+from airflow.providers.common.compat.sdk import AirflowTaskTimeout, timeout
 from airflow.sdk import DAG
-from airflow.sdk.exceptions import AirflowTaskTimeout
-from airflow.sdk.execution_time.timeout import timeout
 from pyspark import SparkContext  # noqa: TID253  (of a process that is PySpark's)
 from pyspark.sql import SparkSession  # noqa: TID253
 

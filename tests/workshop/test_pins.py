@@ -16,6 +16,7 @@ ROOT = next(p for p in Path(__file__).parents if (p / "pyproject.toml").is_file(
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 FILES = sorted((ROOT / ".ci").glob("requirements-*.txt"))
 PYTHONS = ("3.11", "3.12", "3.13")
+AIRFLOWS = ("3.0", "3.1", "3.2")
 SPARKS = ("3.5", "4.0", "4.2")
 
 
@@ -36,13 +37,11 @@ def demanded(environment):
     if environment.startswith("spark-"):
         spark = Requirement(f"pyspark=={environment.removeprefix('spark-')}.*")
         return [*(r for r in own if "airflow" not in r.name), *group("test"), spark]
-    overriding = ROOT / ".ci" / f"override-{environment}.txt"
-    others = []
-    if overriding.is_file():
-        others = [Requirement(line) for line in overriding.read_text().splitlines()]
-    overridden = {r.name for r in others}
     own += [Requirement(line) for line in extras["history"]]
-    return [*own, *(r for r in group("dev") if r.name not in overridden), *others]
+    if not environment.startswith("airflow-"):
+        return [*own, *group("dev")]
+    airflow = Requirement(f"apache-airflow=={environment.removeprefix('airflow-')}.*")
+    return [*own, *(r for r in group("dev") if r.name != airflow.name), airflow]
 
 
 def pinned(pins, python):
@@ -77,7 +76,11 @@ def test_the_pins_satisfy_what_is_demanded(file, python):
 
 
 def test_each_supported_environment_has_its_pins():
-    expected = ["airflow-3.2", "dev", *(f"spark-{spark}" for spark in SPARKS)]
+    expected = [
+        *(f"airflow-{airflow}" for airflow in AIRFLOWS),
+        "dev",
+        *(f"spark-{spark}" for spark in SPARKS),
+    ]
     assert [file.stem.removeprefix("requirements-") for file in FILES] == expected
 
 
@@ -102,7 +105,10 @@ def test_the_readme_names_the_versions_that_are_pinned():
         for connector in ("delta", "iceberg")
     )
     expected = {
-        "Airflow": [of[name]["apache-airflow"] for name in ("dev", "airflow-3.2")],
+        "Airflow": [
+            of[name]["apache-airflow"]
+            for name in ("dev", "airflow-3.2", "airflow-3.1", "airflow-3.0")
+        ],
         "apache-spark provider, openlineage provider": [
             of["dev"][provider.format(name)] for name in ("apache-spark", "openlineage")
         ],

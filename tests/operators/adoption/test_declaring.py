@@ -6,8 +6,8 @@ import pendulum
 import pytest
 from airflow.providers.apache.spark.operators.spark_pyspark import PySparkOperator
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.providers.common.compat.sdk import AirflowFailException
 from airflow.sdk import DAG, TaskGroup
-from airflow.sdk.exceptions import AirflowFailException
 from airflow.sdk.execution_time.context import MacrosAccessor
 
 from airflow_provider_sparklineage.cli import explanation

@@ -28,9 +28,9 @@ import attrs
 import pytest
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.providers.common.compat.sdk import AirflowException, AirflowSkipException
 from airflow.sdk import DAG, TaskGroup
 from airflow.sdk.bases.operator import BaseOperatorMeta
-from airflow.sdk.exceptions import AirflowException, AirflowSkipException
 from airflow.serialization.serialized_objects import DagSerialization
 
 from airflow_provider_sparklineage.model import task_rules
