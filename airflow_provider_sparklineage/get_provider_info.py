@@ -31,6 +31,7 @@ def get_provider_info() -> dict[str, Any]:
                     "airflow_provider_sparklineage.operators.freshness_check",
                     "airflow_provider_sparklineage.operators.livy",
                     "airflow_provider_sparklineage.operators.pyspark",
+                    "airflow_provider_sparklineage.operators.spark_kubernetes",
                     "airflow_provider_sparklineage.operators.spark_sql",
                     "airflow_provider_sparklineage.operators.spark_submit",
                 ],

@@ -57,6 +57,7 @@ PUBLIC = {
     "operators.freshness_check",
     "operators.livy",
     "operators.pyspark",
+    "operators.spark_kubernetes",
     "operators.spark_sql",
     "operators.spark_submit",
     "plugins.history",  # until the two front ends are one

@@ -77,6 +77,12 @@ KINDS = (
         ("execute", "resume_execution"),
         may_defer=True,
     ),
+    Kind(
+        "airflow.providers.cncf.kubernetes.operators.spark_kubernetes.SparkKubernetesOperator",
+        "airflow_provider_sparklineage.operators.spark_kubernetes.SparkLineageKubernetesOperator",
+        ("execute", "resume_execution", "post_complete_action"),
+        may_defer=True,
+    ),
 )
 _MAPPED = "airflow.sdk.definitions.mappedoperator.MappedOperator"
 
