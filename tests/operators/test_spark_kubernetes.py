@@ -69,7 +69,7 @@ def kubernetes(lake, monkeypatch, tmp_path):
 
 
 def context_of(try_number=1):
-    """Give what the operator asks for besides: a DAG, and its run."""
+    """Give what the operator asks for as well: a DAG, and its run."""
     context = task_context()
     context["ti"].try_number = try_number
     return {**context, "task_instance": context["ti"], "run_id": "manual", "dag": None}

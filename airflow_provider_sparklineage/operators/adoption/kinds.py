@@ -78,6 +78,12 @@ KINDS = (
         may_defer=True,
     ),
     Kind(
+        "airflow.providers.databricks.operators.databricks.DatabricksSubmitRunOperator",
+        "airflow_provider_sparklineage.operators.databricks.SparkLineageDatabricksOperator",
+        ("execute", "resume_execution"),
+        may_defer=True,
+    ),
+    Kind(
         "airflow.providers.cncf.kubernetes.operators.spark_kubernetes.SparkKubernetesOperator",
         "airflow_provider_sparklineage.operators.spark_kubernetes.SparkLineageKubernetesOperator",
         ("execute", "resume_execution", "post_complete_action"),
