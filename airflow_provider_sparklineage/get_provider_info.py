@@ -35,6 +35,7 @@ def get_provider_info() -> dict[str, Any]:
                     "airflow_provider_sparklineage.operators.spark_kubernetes",
                     "airflow_provider_sparklineage.operators.spark_sql",
                     "airflow_provider_sparklineage.operators.spark_submit",
+                    "airflow_provider_sparklineage.operators.synapse",
                 ],
             }
         ],

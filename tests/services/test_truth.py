@@ -10,7 +10,7 @@ from tests.services.jobs import JOBS
 
 pytestmark = [pytest.mark.spark, pytest.mark.airflow]
 
-SERVICES = ("livy", "spark_kubernetes")
+SERVICES = ("livy", "spark_kubernetes", "synapse")
 
 
 @pytest.fixture(scope="module")

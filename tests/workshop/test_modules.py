@@ -61,6 +61,7 @@ PUBLIC = {
     "operators.spark_kubernetes",
     "operators.spark_sql",
     "operators.spark_submit",
+    "operators.synapse",
     "plugins.history",  # until the two front ends are one
     "plugins.macros",
     "spark.driver.sitecustomize",

@@ -84,6 +84,11 @@ KINDS = (
         may_defer=True,
     ),
     Kind(
+        "airflow.providers.microsoft.azure.operators.synapse.AzureSynapseRunSparkBatchOperator",
+        "airflow_provider_sparklineage.operators.synapse.SparkLineageSynapseOperator",
+        ("execute",),
+    ),
+    Kind(
         "airflow.providers.cncf.kubernetes.operators.spark_kubernetes.SparkKubernetesOperator",
         "airflow_provider_sparklineage.operators.spark_kubernetes.SparkLineageKubernetesOperator",
         ("execute", "resume_execution", "post_complete_action"),
