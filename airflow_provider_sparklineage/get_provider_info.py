@@ -28,11 +28,14 @@ def get_provider_info() -> dict[str, Any]:
             {
                 "integration-name": "Spark Lineage",
                 "python-modules": [
+                    "airflow_provider_sparklineage.operators.databricks",
                     "airflow_provider_sparklineage.operators.freshness_check",
                     "airflow_provider_sparklineage.operators.livy",
                     "airflow_provider_sparklineage.operators.pyspark",
+                    "airflow_provider_sparklineage.operators.spark_kubernetes",
                     "airflow_provider_sparklineage.operators.spark_sql",
                     "airflow_provider_sparklineage.operators.spark_submit",
+                    "airflow_provider_sparklineage.operators.synapse",
                 ],
             }
         ],

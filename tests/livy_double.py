@@ -38,11 +38,12 @@ class LivyHandler(Handler):
         self.answer(status, json.dumps(document), Content_Type="application/json")
 
 
-def livy(**attributes):
+def livy(handler=LivyHandler, **attributes):
     """Serve a Livy: ``batches`` has what was posted, ``states`` what is answered, in order.
 
+    :param handler: answers the requests
     :param attributes: ``does`` is called with each batch; ``now`` gives the states of this moment
     """
     known = {"batches": [], "deleted": [], "states": ["success"], "now": None}
     known |= {"does": None, "refuses": False}
-    return serving(LivyHandler, **{**known, **attributes})
+    return serving(handler, **{**known, **attributes})

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from airflow.providers.common.compat.openlineage.utils.spark import (
     inject_transport_information_into_spark_properties,
 )
+from airflow.providers.common.compat.sdk import conf
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -76,6 +77,20 @@ def airflow_transport(operator: Any, flag: str, context: Context) -> dict[str, s
     if not getattr(operator, flag, False):
         return {}
     setattr(operator, flag, False)
+    return _provided_transport(context)
+
+
+def configured_transport(context: Context) -> dict[str, str]:
+    """Give the Spark properties of Airflow's transport, for an operator that has no such flag.
+
+    :return: the properties; ``{}`` unless ``[openlineage] spark_inject_transport_info`` is true
+    """
+    if not conf.getboolean("openlineage", "spark_inject_transport_info", fallback=False):
+        return {}
+    return _provided_transport(context)
+
+
+def _provided_transport(context: Context) -> dict[str, str]:
     provided: Mapping[str, Any] = inject_transport_information_into_spark_properties({}, context)
     return corrected_transport(provided)
 

@@ -77,6 +77,23 @@ KINDS = (
         ("execute", "resume_execution"),
         may_defer=True,
     ),
+    Kind(
+        "airflow.providers.databricks.operators.databricks.DatabricksSubmitRunOperator",
+        "airflow_provider_sparklineage.operators.databricks.SparkLineageDatabricksOperator",
+        ("execute", "resume_execution"),
+        may_defer=True,
+    ),
+    Kind(
+        "airflow.providers.microsoft.azure.operators.synapse.AzureSynapseRunSparkBatchOperator",
+        "airflow_provider_sparklineage.operators.synapse.SparkLineageSynapseOperator",
+        ("execute",),
+    ),
+    Kind(
+        "airflow.providers.cncf.kubernetes.operators.spark_kubernetes.SparkKubernetesOperator",
+        "airflow_provider_sparklineage.operators.spark_kubernetes.SparkLineageKubernetesOperator",
+        ("execute", "resume_execution", "post_complete_action"),
+        may_defer=True,
+    ),
 )
 _MAPPED = "airflow.sdk.definitions.mappedoperator.MappedOperator"
 

@@ -171,6 +171,8 @@ def injected(
     submission, spark, env = before
     files = deploy_mode.driver_files(submission, target, env, bundle, options, links, budget)
     deploy_mode.refuse_connect(submission, target.master, env)
+    if target.service:
+        injection.refuse_variables(submission, options.existing_transport)
     # If the driver has other jars, in a pod's image for instance, the jars of the worker's Spark
     # are not looked at.
     there = spark if files.has_jars_of_worker else replace(spark, home=None)

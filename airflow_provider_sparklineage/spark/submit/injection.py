@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 
 TRANSPORT = "spark.openlineage.transport."
+TRANSPORT_VARIABLE = "OPENLINEAGE__TRANSPORT"
+"""The beginning of the environment variables from which the listener also takes a transport."""
 OWN_TRANSPORT = "sparklineage"
 """The name of our transport inside a composite transport."""
 USER_TRANSPORT = "user"
@@ -131,6 +133,30 @@ def with_collecting(
     if filed:
         moved = moved.with_file(filed, user)
     return without_secrets(moved.with_conf(argued | composite | children))
+
+
+def refuse_variables(submission: Submission, existing: ExistingTransport) -> None:
+    """Refuse to collect from a driver to which the job gives a transport by environment variables.
+
+    The listener merges the variables with the properties (``ArgumentParser.parse``): a transport of
+    another type in the properties replaces that of the variables, and so do the children of a
+    composite one. And a key in the variables may come from a secret, which nobody knows here.
+
+    :param submission: the arguments, with the variables in ``env_vars``
+    :param existing: whether the user's own transport is kept or removed
+    :raise ListenerError: if the transport is to be kept; the error names the fix
+    """
+    given = sorted(name for name in submission.env_vars if name.startswith(TRANSPORT_VARIABLE))
+    if given and existing is ExistingTransport.KEEP:
+        problem = (
+            f"The driver has an OpenLineage transport from {given[0]}, which cannot be combined "
+            "with collecting its events, so it stays alone and nothing is collected."
+        )
+        fix = (
+            f"Leave out the variables {TRANSPORT_VARIABLE}…, or set [sparklineage] "
+            "existing_transport = collect_only: the task's own event carries the lineage."
+        )
+        raise ListenerError(problem, fix)
 
 
 def without_secrets(submission: Submission) -> Submission:

@@ -1,0 +1,152 @@
+"""SparkKubernetesOperator: the Spark operator of Kubernetes starts a driver for a SparkApplication.
+
+All of a submission is in ``spec`` of the SparkApplication, which the task has in
+``application_file``, as a path or as YAML, or in ``template_spec``. Airflow's operator reads either
+of them each time that it asks for ``template_body``, in which the SparkApplication is below
+``spark``, and a file comes before ``template_spec``. So the changed body becomes ``template_spec``,
+and there is no file any more. The arguments ``image`` and ``code_path`` replace what ``spec`` has.
+
+The Spark operator calls spark-submit with the properties and lists of ``spec``, and does not read
+those of a ConfigMap first. ``sparkVersion`` names Spark alone; the tag of an image may name its
+Scala. Everyone who may read SparkApplications sees the properties, but not the variables that
+``spec.driver`` takes from Secrets.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_sparklineage.model.exceptions import ListenerError
+from airflow_provider_sparklineage.operators.adapters import configured_transport
+from airflow_provider_sparklineage.spark.submit import distribution
+from airflow_provider_sparklineage.spark.submit.deploy_mode import Target
+from airflow_provider_sparklineage.spark.submit.injection import TRANSPORT_VARIABLE
+from airflow_provider_sparklineage.spark.submit.submission import Submission, listed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from airflow.providers.common.compat.sdk import Context
+
+_KIND = ("SparkApplication", "sparkoperator.k8s.io")
+_SCALA = re.compile(r"scala[-_]?(\d\.\d+)", re.IGNORECASE)
+
+
+def read(operator: Any, context: Context) -> tuple[list[Submission], Target]:
+    """Read the SparkApplication that the operator is going to create.
+
+    :raise ListenerError: if the body is no SparkApplication, or its driver gets no pod of its own
+    """
+    body = operator.template_body
+    spec = spec_of(body)
+    deps, driver = spec.get("deps") or {}, spec.get("driver") or {}
+    application = operator.code_path or spec.get("mainApplicationFile")
+    submission = Submission(
+        conf={str(key): str(value) for key, value in (spec.get("sparkConf") or {}).items()},
+        jars=_text(deps.get("jars")),
+        packages=_text(deps.get("packages")),
+        py_files=_text(deps.get("pyFiles")),
+        application=str(application or "") if spec.get("type") == "Python" else "",
+        env_vars=dict.fromkeys(_transport_variables(body, driver), ""),
+    )
+    target = Target(
+        transport=configured_transport(context),
+        is_polled=True,
+        service="the Spark operator of Kubernetes",
+        spark=_spark(spec, driver, operator.image),
+        is_deferred=operator.deferrable,
+        account=" ".join(
+            (operator.kubernetes_conn_id, operator.namespace, driver.get("serviceAccount") or "")
+        ),
+    )
+    return [submission], target
+
+
+def write(operator: Any, submissions: list[Submission]) -> None:
+    """Set the properties, jars and Python files; a property that was not changed keeps its type."""
+    [submission], body = submissions, operator.template_body
+    application, spec = body["spark"], spec_of(body)
+    conf, deps = spec.get("sparkConf") or {}, spec.get("deps") or {}
+    properties = {
+        key: conf[key] if str(conf.get(key)) == value else value
+        for key, value in submission.conf.items()
+    }
+    deps = _with(deps, "jars", _list(deps.get("jars"), submission.jars))
+    deps = _with(deps, "pyFiles", _list(deps.get("pyFiles"), submission.py_files))
+    spec = _with(_with(spec, "sparkConf", properties), "deps", deps)
+    operator.template_spec = {**body, "spark": {**application, "spec": spec}}
+    operator.application_file = None
+
+
+def _with(mapping: Mapping[str, Any], key: str, value: Any) -> Mapping[str, Any]:
+    """Set an entry, unless it was not there and remains empty."""
+    return {**mapping, key: value} if value or mapping.get(key) else mapping
+
+
+def spec_of(body: Any) -> Mapping[str, Any]:
+    """Give ``spec`` of the SparkApplication in a body.
+
+    :raise ListenerError: if there is none, or its driver gets no pod of its own
+    """
+    application = _mapping(body).get("spark")
+    spec = _mapping(application).get("spec")
+    kind = (_mapping(application).get("kind"), _group(_mapping(application)))
+    parts = [_mapping(spec).get(name) or {} for name in ("sparkConf", "deps", "driver")]
+    if kind != _KIND or not all(isinstance(part, dict) for part in (spec, *parts)):
+        msg = (
+            "The task has no SparkApplication of sparkoperator.k8s.io whose `spec.sparkConf`, "
+            "`spec.deps` and `spec.driver` are mappings."
+        )
+        raise ListenerError(msg)
+    known: Mapping[str, Any] = _mapping(spec)
+    if (mode := known.get("mode") or "cluster") != "cluster":
+        msg = f"The SparkApplication has `mode: {mode}`, so its driver gets no pod of its own."
+        raise ListenerError(msg, "Use `mode: cluster`.")
+    return known
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _group(application: Mapping[str, Any]) -> str:
+    """Give the API group, which Airflow's operator takes from one of two fields."""
+    version = str(application.get("apiVersion") or application.get("apiGroup") or "")
+    return version.partition("/")[0]
+
+
+def _spark(
+    spec: Mapping[str, Any], driver: Mapping[str, Any], image: str | None
+) -> tuple[str, str] | None:
+    """Give the versions of Spark and of Scala; None if ``sparkVersion`` is no version."""
+    version = str(spec.get("sparkVersion") or "")
+    scala = _SCALA.search(str(image or driver.get("image") or spec.get("image") or ""))
+    with suppress(ValueError):
+        spark, usual = distribution.declared(version)
+        return spark, scala[1] if scala else usual
+    return None
+
+
+def _transport_variables(body: Mapping[str, Any], driver: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the variables of the driver's environment that give the listener a transport.
+
+    Those of a whole Secret or ConfigMap are not known.
+    """
+    more = _mapping(body.get("kubernetes")).get("env_vars")
+    variables = (*(driver.get("env") or ()), *(more or ()))
+    names = [_mapping(one).get("name") or getattr(one, "name", one) for one in variables]
+    for name in (*names, *(driver.get("envVars") or ()), *(driver.get("envSecretKeyRefs") or ())):
+        if str(name).startswith(TRANSPORT_VARIABLE):
+            yield str(name)
+
+
+def _text(entries: Sequence[object] | None) -> str | None:
+    return ",".join(map(str, entries or ())) or None
+
+
+def _list(own: Sequence[Any] | None, text: str | None) -> list[Any]:
+    """Append the entries of a text that the spec's own list does not have."""
+    known = listed(_text(own))
+    return [*(own or ()), *(entry for entry in listed(text) if entry not in known)]
