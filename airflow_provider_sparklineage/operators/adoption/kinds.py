@@ -53,6 +53,8 @@ class Kind(NamedTuple):
         return cls.__mro__[: paths.index(self.stock)]
 
 
+_DATAPROC = "airflow.providers.google.cloud.operators.dataproc"
+
 KINDS = (
     Kind(
         "airflow.providers.apache.spark.operators.spark_submit.SparkSubmitOperator",
@@ -74,6 +76,12 @@ KINDS = (
     Kind(
         "airflow.providers.apache.livy.operators.livy.LivyOperator",
         "airflow_provider_sparklineage.operators.livy.SparkLineageLivyOperator",
+        ("execute", "resume_execution"),
+        may_defer=True,
+    ),
+    Kind(
+        f"{_DATAPROC}.DataprocSubmitJobOperator",
+        "airflow_provider_sparklineage.operators.dataproc.SparkLineageDataprocSubmitOperator",
         ("execute", "resume_execution"),
         may_defer=True,
     ),

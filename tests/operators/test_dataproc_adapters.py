@@ -1,0 +1,182 @@
+"""The adapters of Dataproc's operators, without Airflow's provider for Google."""
+
+from __future__ import annotations
+
+import copy
+from types import SimpleNamespace
+
+import pytest
+from msgspec.structs import replace
+
+from airflow_provider_sparklineage.model.exceptions import ListenerError
+from airflow_provider_sparklineage.operators.adapters import dataproc
+
+pytestmark = pytest.mark.airflow
+
+PYTHON = {"main_python_file_uri": "gs://shop/job.py"}
+OWN = {"spark.shop": "1"}
+IMAGE = {"software_config": {"image_version": "2.2.45-debian12"}}
+
+
+def asked(_name):
+    pytest.fail("a cluster was asked")
+
+
+def with_account(account, config=IMAGE):
+    return {"config": {**config, "gce_cluster_config": {"service_account": account}}}
+
+
+def submits(job, cluster=None, **more):
+    return SimpleNamespace(
+        **{
+            "job": job,
+            "lineage_cluster": lambda _name: cluster,
+            "deferrable": False,
+            "asynchronous": False,
+            "gcp_conn_id": "google",
+            "project_id": "shop",
+            "openlineage_inject_transport_info": False,
+            **more,
+        }
+    )
+
+
+def of_cluster(**fields):
+    return {"placement": {"cluster_name": "c1"}, **fields}
+
+
+def read(adapter, operator):
+    """Read the one submission of an operator, and the target."""
+    [submission], target = adapter.read(operator, {})
+    return submission, target
+
+
+def longer(submission):
+    """Give a submission with a listener and an observer."""
+    return replace(
+        submission,
+        conf={**submission.conf, "spark.openlineage.x": "y"},
+        jars=",".join(filter(None, [submission.jars, "gs://listener.jar"])),
+        py_files=",".join(filter(None, [submission.py_files, "gs://observer.zip"])),
+    )
+
+
+# --- jobs of a cluster ----------------------------------------------------------------------------
+
+
+def test_a_job_is_read():
+    spark = {**PYTHON, "properties": {"spark.a": 1}, "jar_file_uris": ("gs://a.jar", "gs://b.jar")}
+    operator = submits(of_cluster(pyspark_job={**spark, "python_file_uris": ["gs://a.py"]}))
+    submission, target = read(dataproc, operator)
+    assert submission.conf == {"spark.a": "1"}
+    assert submission.jars == "gs://a.jar,gs://b.jar"
+    assert submission.py_files == "gs://a.py"
+    assert submission.application == "gs://shop/job.py"
+    assert (target.service, target.is_polled, target.is_deferred) == ("Dataproc", True, False)
+
+
+def test_a_job_is_written_into_containers_of_its_own():
+    job = of_cluster(pyspark_job={**PYTHON, "properties": {"spark.a": 1}}, labels={"team": "shop"})
+    operator, before = submits(job), copy.deepcopy(job)
+    submission, _ = read(dataproc, operator)
+    dataproc.write(operator, [longer(submission)])
+    assert job == before
+    assert operator.job == {
+        **job,
+        "pyspark_job": {
+            **PYTHON,
+            "properties": {"spark.a": 1, "spark.openlineage.x": "y"},
+            "jar_file_uris": ["gs://listener.jar"],
+            "python_file_uris": ["gs://observer.zip"],
+        },
+    }
+
+
+def test_a_list_that_is_no_longer_is_left_alone():
+    jars = ("gs://a.jar", "gs://b.jar")
+    operator = submits(of_cluster(spark_job={"main_class": "A", "jar_file_uris": jars}))
+    submission, _ = read(dataproc, operator)
+    dataproc.write(operator, [submission.with_conf({"spark.x": "y"})])
+    assert operator.job["spark_job"]["jar_file_uris"] is jars
+    assert operator.job["spark_job"]["properties"] == {"spark.x": "y"}
+    assert "python_file_uris" not in operator.job["spark_job"]
+
+
+@pytest.mark.parametrize("name", ["spark_job", "spark_sql_job"])
+def test_an_application_without_python_has_none_to_observe(name):
+    submission, _ = read(dataproc, submits(of_cluster(**{name: {"main_class": "A"}})))
+    assert submission.application == ""
+
+
+@pytest.mark.parametrize(
+    ("job", "expected"),
+    [
+        (of_cluster(hive_job={}), "none of the fields pyspark_job, spark_job, spark_sql_job"),
+        (of_cluster(pysparkJob=PYTHON), "none of the fields"),
+        (of_cluster(pyspark_job=None), "none of the fields"),
+        (None, "none of the fields"),
+        ("job.yaml", "none of the fields"),
+        (of_cluster(pyspark_job={**PYTHON, "properties": "a=b"}), "is a mapping"),
+        (of_cluster(pyspark_job={**PYTHON, "jar_file_uris": "gs://a.jar"}), "is a list"),
+        (of_cluster(pyspark_job={**PYTHON, "python_file_uris": {"a": 1}}), "is a list"),
+        (
+            of_cluster(
+                pyspark_job={**PYTHON, "properties": {"spark.dataproc.lineage.enabled": True}}
+            ),
+            "Dataproc's own lineage is enabled",
+        ),
+    ],
+)
+def test_what_dataproc_would_not_take_is_refused(job, expected):
+    with pytest.raises(ListenerError, match=expected):
+        dataproc.read(submits(job), {})
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        ({}, (True, False)),
+        ({"asynchronous": True}, (False, False)),
+        ({"deferrable": True}, (True, True)),
+        ({"deferrable": True, "asynchronous": True}, (True, True)),  # which is deferred, too
+    ],
+)
+def test_whether_the_end_is_waited_for(flags, expected):
+    _, target = read(dataproc, submits(of_cluster(pyspark_job=PYTHON), **flags))
+    assert (target.is_polled, target.is_deferred) == expected
+
+
+@pytest.mark.parametrize(
+    ("cluster", "expected"),
+    [
+        (None, None),
+        ({}, None),
+        ({"config": {}}, None),
+        ({"config": {"software_config": {"image_version": "2.1.9-debian11"}}}, None),
+        ({"config": IMAGE}, ("3.5", "2.12")),
+        ({"config": {"software_config": {"image_version": "2.3.1-ubuntu22"}}}, ("3.5", "2.12")),
+    ],
+)
+def test_the_spark_of_a_cluster_is_that_of_its_image(cluster, expected):
+    _, target = read(dataproc, submits(of_cluster(pyspark_job=PYTHON), cluster))
+    assert target.spark == expected
+
+
+def test_a_cluster_with_dataprocs_own_lineage_is_refused():
+    own = {"properties": {"dataproc:dataproc.lineage.enabled": "true"}}
+    operator = submits(of_cluster(pyspark_job=PYTHON), {"config": {"software_config": own}})
+    with pytest.raises(ListenerError, match="Create the cluster with"):
+        dataproc.read(operator, {})
+
+
+@pytest.mark.parametrize(
+    ("cluster", "expected"),
+    [
+        (None, "google shop cluster c1"),
+        ({"config": IMAGE}, "google shop "),
+        (with_account("etl@shop"), "google shop etl@shop"),
+    ],
+)
+def test_the_account_of_the_driver_is_that_of_the_clusters_machines(cluster, expected):
+    _, target = read(dataproc, submits(of_cluster(pyspark_job=PYTHON), cluster))
+    assert target.account == expected
