@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowOptionalProviderFeatureException
@@ -11,7 +12,11 @@ from airflow_provider_sparklineage.operators.lineage_mixin import LineageMixin
 
 try:
     from airflow.providers.google.cloud.hooks.dataproc import DataprocHook
-    from airflow.providers.google.cloud.operators.dataproc import DataprocSubmitJobOperator
+    from airflow.providers.google.cloud.operators.dataproc import (
+        DataprocCreateBatchOperator,
+        DataprocSubmitJobOperator,
+    )
+    from google.api_core.exceptions import AlreadyExists
 except ImportError as error:
     msg = (
         "The operators for Dataproc need Airflow's provider for Google. "
@@ -20,7 +25,9 @@ except ImportError as error:
     raise AirflowOptionalProviderFeatureException(msg) from error
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
+
+    from airflow.providers.common.compat.sdk import Context
 
 log = logger(__name__)
 
@@ -97,6 +104,101 @@ class SparkLineageDataprocSubmitOperator(DataprocSubmitLineageMixin, DataprocSub
 
     .. seealso::
         :class:`~airflow.providers.google.cloud.operators.dataproc.DataprocSubmitJobOperator` for
+        all further arguments, and
+        :class:`~airflow_provider_sparklineage.operators.spark_submit.SparkLineageSubmitOperator`
+        for those of lineage, which are the same.
+    """
+
+
+class DataprocBatchLineageMixin(LineageMixin):
+    """
+    Give a DataprocCreateBatchOperator, or a subclass of it, the lineage of the batch it creates.
+
+    In the bases of a class, the mixin comes before the operator:
+    ``class ShopBatchOperator(DataprocBatchLineageMixin, ShopOperator)``.
+
+    .. seealso::
+        :class:`SparkLineageDataprocBatchOperator` for a description.
+    """
+
+    __slots__ = ()
+
+    lineage_adapter = "dataproc_batch"
+    lineage_traced_fields = ("batch",)
+    lineage_injected_fields = ("batch", "openlineage_inject_transport_info")
+
+    @property
+    def lineage_properties(self) -> Mapping[str, Any]:
+        """The properties of the batch."""
+        from airflow_provider_sparklineage.operators.adapters import dataproc_batch
+
+        operator: Any = self
+        return dataproc_batch.properties_of(operator.batch)
+
+    @contextmanager
+    def _lineage_running(self, context: Context) -> Iterator[None]:
+        """Let the hook note whether this try creates the batch, or one of its id is there already.
+
+        The stock operator waits for a batch that is there as if the batch were its own.
+        """
+        capture, operator = self.lineage_try.capture, self
+        if capture is not None and not capture.is_taken_up:
+            with suppress(Exception):  # which the stock operator is about to raise
+                hook: Any = getattr(operator, "hook")  # noqa: B009  (of the stock operator)
+                hook.create_batch = self._noting_lineage(hook.create_batch)
+        with super()._lineage_running(context):
+            yield
+
+    def _noting_lineage(self, create: Any) -> Any:
+        def create_batch(**arguments: Any) -> Any:
+            try:
+                operation = create(**arguments)
+            except AlreadyExists:
+                self._note_earlier_lineage(str(arguments.get("batch_id")))
+                raise
+            self.lineage_try.note(is_submitted=True)
+            return operation
+
+        return create_batch
+
+    def _note_earlier_lineage(self, batch: str) -> None:
+        """Note that a batch of this id is there: its driver does not deliver to this try.
+
+        The process that resumes a deferred task is told so by the manifest at the location.
+        """
+        from airflow_provider_sparklineage.model.degradations import DegradationCode
+        from airflow_provider_sparklineage.operators.attempt import submit
+
+        self.lineage_try.note(is_resumable=True, resumed_id=batch)
+        capture, operator = self.lineage_try.capture, self
+        if capture is not None and getattr(operator, "deferrable", False):
+            problem = (
+                f"The batch {batch} was there already, so what it read and wrote was captured by "
+                "the try that created it, if by any."
+            )
+            noted = capture.noted((DegradationCode.SUBMISSION_RESUMED, problem), remote="")
+            with suppress(Exception):  # then the event says that nothing was delivered
+                submit.announced(noted)
+
+    def _is_lineage_refused(self) -> bool:
+        """Whether this try created no batch, and there was none of its id."""
+        capture = self.lineage_try.capture
+        is_resumed = capture is not None and capture.is_resumed
+        return not is_resumed and getattr(self, "operation", "unknown") is None
+
+
+class SparkLineageDataprocBatchOperator(DataprocBatchLineageMixin, DataprocCreateBatchOperator):
+    """
+    Run a batch of Serverless for Apache Spark and report the data that it read and wrote.
+
+    A drop-in for DataprocCreateBatchOperator: the batch is not changed, but for the OpenLineage
+    listener and the observer, which its driver gets from the capture location. So that location has
+    to be a URL that batches and workers reach, such as ``gs://bucket/lineage``. The version of
+    Spark follows from ``runtime_config["version"]``; for a batch without a version,
+    ``[sparklineage] spark_version`` has to name it.
+
+    .. seealso::
+        :class:`~airflow.providers.google.cloud.operators.dataproc.DataprocCreateBatchOperator` for
         all further arguments, and
         :class:`~airflow_provider_sparklineage.operators.spark_submit.SparkLineageSubmitOperator`
         for those of lineage, which are the same.

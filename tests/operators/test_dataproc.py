@@ -28,11 +28,18 @@ pytest.importorskip(
     "airflow.providers.google", reason="Airflow's provider for Google is not installed"
 )
 import grpc
-from airflow.providers.google.cloud.operators.dataproc import DataprocSubmitJobOperator
+from airflow.providers.google.cloud.operators.dataproc import (
+    DataprocCreateBatchOperator,
+    DataprocSubmitJobOperator,
+)
 from google.cloud import dataproc_v1 as v1
 
 from airflow_provider_sparklineage.operators import dataproc as operators
-from airflow_provider_sparklineage.operators.dataproc import SparkLineageDataprocSubmitOperator
+from airflow_provider_sparklineage.operators.dataproc import (
+    SparkLineageDataprocBatchOperator,
+    SparkLineageDataprocSubmitOperator,
+)
+from airflow_provider_sparklineage.spark.submit import releases
 from tests import dataproc_double
 
 pytestmark = pytest.mark.airflow
@@ -79,6 +86,24 @@ class Way(NamedTuple):
         return {"job_id": "job-1", "job_state": state, "job": {}}
 
 
+class BatchWay(Way):
+    """The way by a batch, whose properties are not in Spark's part."""
+
+    def content(self, *, kind="pyspark", properties=None, **spark):
+        spark = spark or {"main_python_file_uri": "gs://shop/job.py"}
+        own = {} if properties is None else {"runtime_config": {"properties": properties}}
+        return {f"{kind}_batch": spark, **own}
+
+    def given(self, dataproc):
+        return [
+            dataproc_double.parts(batch, dataproc_double.BATCHES, batch.runtime_config.properties)
+            for batch in dataproc.batches.values()
+        ]
+
+    def event(self, state):
+        return {"batch_id": "batch-0", "batch_state": state, "batch_state_message": ""}
+
+
 SUBMIT = Way(
     SparkLineageDataprocSubmitOperator,
     DataprocSubmitJobOperator,
@@ -88,7 +113,16 @@ SUBMIT = Way(
 )
 
 
-@pytest.fixture(params=[pytest.param(SUBMIT, id="job")])
+BATCH = BatchWay(
+    SparkLineageDataprocBatchOperator,
+    DataprocCreateBatchOperator,
+    "batch",
+    ("batch[runtime_config][properties][spark.day]", "batch[pyspark_batch][args][0]"),
+    ("RUNNING", "SUCCEEDED", "FAILED"),
+)
+
+
+@pytest.fixture(params=[pytest.param(SUBMIT, id="job"), pytest.param(BATCH, id="batch")])
 def way(request):
     return request.param
 
@@ -148,7 +182,8 @@ def test_what_the_job_did_is_the_lineage_of_the_task(way, dataproc, ends, execut
     assert observer.endswith("/sparklineage_observer.zip")
     assert application == "gs://shop/job.py"
     assert conf["spark.openlineage.parentJobName"] == "shop.revenue"
-    assert getattr(task, way.argument) == before
+    added_by_airflow = {"labels": getattr(task, way.argument).get("labels")}
+    assert getattr(task, way.argument) == before | (added_by_airflow if way is BATCH else {})
 
 
 def test_parts_of_the_users_own_properties_stay(way, dataproc, ends, execute):
@@ -376,7 +411,7 @@ def test_a_task_that_starts_in_the_triggerer_is_not_adopted(dataproc):
     with DAG("d", schedule=None):
         task = SUBMIT.operator(cls=SUBMIT.stock, deferrable=True, start_from_trigger=True)
     decision = adopting.decide(task, ADOPT_ALL)
-    assert (decision.adopts, decision.reason) == (False, "it is deferrable")
+    assert (decision.adopts, decision.reason) == (False, "left alone: it is deferrable")
 
 
 # --- jobs of a cluster ----------------------------------------------------------------------------
@@ -431,6 +466,136 @@ def test_a_cluster_with_dataprocs_own_lineage_gets_no_second_listener(dataproc, 
     execute(task)
     assert SUBMIT.given(dataproc)[0][0] == {}
     assert "Create the cluster with" in degradations(task)["injection_failed"]
+
+
+# --- batches --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def batches(dataproc):
+    """Let the batches of Dataproc have states: ``batches("RUNNING", "FAILED")``."""
+
+    def by(*states):
+        dataproc.states = [*states]
+
+    by("SUCCEEDED")
+    return by
+
+
+def with_version(version, **more):
+    runtime = {"version": version, "properties": {"spark.shop": "1"}}
+    return {
+        "pyspark_batch": {"main_python_file_uri": "gs://a.py"},
+        "runtime_config": runtime,
+        **more,
+    }
+
+
+@pytest.mark.parametrize("own", ["the batch", "its configuration"])
+def test_a_message_of_a_batch_stays_one(dataproc, batches, execute, own):
+    content = with_version("2.2", labels={"team": "shop"})
+    if own == "the batch":
+        content = v1.Batch(content)
+    else:
+        content["runtime_config"] = v1.RuntimeConfig(content["runtime_config"])
+    task = BATCH.operator(content=content)
+    assert task.lineage_properties == {"spark.shop": "1"}
+    execute(task)
+    assert names(facets(task).inputs) == READ
+    [batch] = dataproc.batches.values()
+    assert batch.labels["team"] == "shop"
+    assert batch.runtime_config.properties["spark.shop"] == "1"
+    assert batch.runtime_config.version == "2.2"
+
+
+def test_the_labels_that_airflow_adds_stay(dataproc, batches, execute):
+    task = BATCH.operator()
+    with_lineage = task.batch
+    execute(task)
+    assert [*task.batch] == ["pyspark_batch", "labels"]
+    assert task.batch is with_lineage  # Airflow changes the user's own mapping
+
+
+@pytest.mark.parametrize("version", ["2.2", "1.2.30", "1.0", None])
+def test_the_version_of_spark_is_that_of_the_runtime(
+    dataproc, batches, execute, monkeypatch, version
+):
+    monkeypatch.delenv("AIRFLOW__SPARKLINEAGE__SPARK_VERSION")
+    monkeypatch.setattr(releases, "DATAPROC_SERVERLESS", RELEASES)
+    content = with_version(version) if version else BATCH.content()
+    task = BATCH.operator(content=content)
+    execute(task)
+    known = version in ("2.2", "1.2.30")
+    expected = "openlineage-spark_2.13" if version == "2.2" else None
+    [(_, jars, *_)] = BATCH.given(dataproc)
+    assert [expected in jar for jar in jars] == ([True] if version == "2.2" else [])
+    if version != "2.2":
+        message = degradations(task)["listener_unavailable"]
+        assert ("runs on Scala 2.12" if known else "Set [sparklineage] spark_version") in message
+
+
+RELEASES = (
+    releases.Release(r"2\.2([.-].*)?", ("4.0", "2.13")),
+    releases.Release(r"1\.2([.-].*)?", ("3.5", "2.12")),
+)
+
+
+def of_try(number):
+    context = task_context()
+    context["ti"].try_number = number
+    return context
+
+
+def test_a_batch_of_an_earlier_try_has_its_lineage(dataproc, batches, execute):
+    batches("FAILED")
+    with pytest.raises(AirflowException, match="failed"):
+        execute(BATCH.operator(batch_id="shop-1"), of_try(1))
+    batches("SUCCEEDED")
+    task = BATCH.operator(batch_id="shop-1")
+    execute(task, of_try(2))
+    assert len(dataproc.batches) == 1
+    assert names(facets(task).inputs) == READ
+    assert "submitted by try 1" in degradations(task)["submission_resumed"]
+
+
+def test_a_batch_that_was_there_before_is_not_taken_for_the_tasks_own(
+    dataproc, batches, execute, lake
+):
+    dataproc.batches["shop-1"] = v1.Batch(BATCH.content())
+    task = BATCH.operator(batch_id="shop-1")
+    execute(task)
+    assert facets(task).inputs == []
+    assert "submitted by an earlier try" in degradations(task)["submission_resumed"]
+    assert not [*lake.glob("*-try*")]
+
+
+def test_a_deferred_task_whose_batch_was_there_before_says_so(dataproc, batches, execute, lake):
+    batches("RUNNING", "SUCCEEDED")
+    dataproc.batches["batch-0"] = v1.Batch(BATCH.content())
+    with pytest.raises(TaskDeferred) as caught:
+        execute(BATCH.operator(batch_id="batch-0", deferrable=True))
+    task = ended(BATCH, caught.value, "SUCCEEDED")
+    assert facets(task).inputs == []
+    [message] = degradations(task).values()
+    assert message.startswith("The batch batch-0 was there already")
+    assert not [*lake.glob("*-try*")]
+
+
+def test_a_batch_that_is_made_again_has_the_lineage_of_the_last(
+    dataproc, batches, execute, monkeypatch
+):
+    batches("FAILED", "SUCCEEDED")
+    does = [dataproc.does, lambda *_: None]  # the first gets no machines
+    dataproc.does = lambda *parts: does.pop()(*parts)
+    hook = "airflow.providers.google.cloud.hooks.dataproc.DataprocHook"
+    monkeypatch.setattr(
+        f"{hook}.check_error_for_resource_is_not_ready_msg",
+        lambda *_: len(dataproc.states) == 1 and not dataproc.deleted,
+    )
+    task = BATCH.operator(batch_id="shop-1", num_retries_if_resource_is_not_ready=1)
+    execute(task)
+    assert dataproc.deleted == ["shop-1"]
+    assert names(facets(task).inputs) == READ
 
 
 def test_without_airflows_provider_the_import_says_what_to_install():

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from airflow_provider_sparklineage.model.exceptions import ListenerError
-from airflow_provider_sparklineage.operators.adapters import dataproc
+from airflow_provider_sparklineage.operators.adapters import dataproc, dataproc_batch
 
 pytestmark = pytest.mark.airflow
 
@@ -180,3 +180,82 @@ def test_a_cluster_with_dataprocs_own_lineage_is_refused():
 def test_the_account_of_the_driver_is_that_of_the_clusters_machines(cluster, expected):
     _, target = read(dataproc, submits(of_cluster(pyspark_job=PYTHON), cluster))
     assert target.account == expected
+
+
+# --- batches --------------------------------------------------------------------------------------
+
+
+def creates(batch, **more):
+    return submits(None, batch=batch, **more)
+
+
+def of_runtime(**runtime):
+    return {"pyspark_batch": PYTHON, "runtime_config": runtime}
+
+
+def test_a_batch_is_read():
+    spark = {**PYTHON, "jar_file_uris": ["gs://a.jar"], "python_file_uris": ["gs://a.py"]}
+    batch = {"pyspark_batch": spark, "runtime_config": {"properties": {"spark.a": 1}}}
+    submission, target = read(dataproc_batch, creates(batch))
+    assert submission.conf == {"spark.a": "1"}
+    assert (submission.jars, submission.py_files) == ("gs://a.jar", "gs://a.py")
+    assert submission.application == "gs://shop/job.py"
+    assert (target.service, target.is_polled, target.is_deferred) == ("Dataproc", True, False)
+
+
+@pytest.mark.parametrize("runtime", [{}, {"runtime_config": None}, {"runtime_config": {}}])
+def test_a_batch_without_properties_gets_some(runtime):
+    batch = {"pyspark_batch": PYTHON, **runtime}
+    operator, before = creates(batch), copy.deepcopy(batch)
+    submission, _ = read(dataproc_batch, operator)
+    dataproc_batch.write(operator, [longer(submission)])
+    assert batch == before
+    assert operator.batch == {
+        "pyspark_batch": {
+            **PYTHON,
+            "jar_file_uris": ["gs://listener.jar"],
+            "python_file_uris": ["gs://observer.zip"],
+        },
+        "runtime_config": {"properties": {"spark.openlineage.x": "y"}},
+    }
+
+
+@pytest.mark.parametrize(
+    ("version", "expected"),
+    [
+        (None, None),  # the default of the service, which changes
+        ("1.1", None),
+        ("1.2", ("3.5", "2.12")),
+        ("2.2.30", ("3.5", "2.13")),
+        ("3.0", ("4.0", "2.13")),
+    ],
+)
+def test_the_spark_of_a_batch_is_that_of_its_runtime(version, expected):
+    _, target = read(dataproc_batch, creates(of_runtime(version=version)))
+    assert target.spark == expected
+
+
+def test_the_account_of_a_batch_is_its_own_or_that_of_the_project():
+    execution = {"execution_config": {"service_account": "etl@shop"}}
+    _, own = read(dataproc_batch, creates({**of_runtime(), "environment_config": execution}))
+    _, of_project = read(dataproc_batch, creates(of_runtime()))
+    assert (own.account, of_project.account) == ("google shop etl@shop", "google shop ")
+
+
+@pytest.mark.parametrize(
+    ("batch", "expected"),
+    [
+        ({"spark_r_batch": {"main_r_file_uri": "gs://a.r"}}, "none of the fields pyspark_batch"),
+        ("batch.yaml", "none of the fields"),
+        (of_runtime(properties=["a"]), "is a mapping"),
+        (of_runtime(properties={"spark.dataproc.lineage.enabled": "true"}), "own lineage"),
+    ],
+)
+def test_a_batch_that_dataproc_would_not_take_is_refused(batch, expected):
+    with pytest.raises(ListenerError, match=expected):
+        dataproc_batch.read(creates(batch), {})
+
+
+def test_a_batch_may_not_be_waited_for():
+    _, target = read(dataproc_batch, creates(of_runtime(), asynchronous=True))
+    assert not target.is_polled

@@ -85,6 +85,12 @@ KINDS = (
         ("execute", "resume_execution"),
         may_defer=True,
     ),
+    Kind(
+        f"{_DATAPROC}.DataprocCreateBatchOperator",
+        "airflow_provider_sparklineage.operators.dataproc.SparkLineageDataprocBatchOperator",
+        ("execute", "resume_execution"),
+        may_defer=True,
+    ),
 )
 _MAPPED = "airflow.sdk.definitions.mappedoperator.MappedOperator"
 
