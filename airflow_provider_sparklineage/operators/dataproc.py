@@ -10,13 +10,19 @@ from airflow.providers.common.compat.sdk import AirflowOptionalProviderFeatureEx
 from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.operators.lineage_mixin import LineageMixin
 
+# The provider is not among those that this package is developed with.
 try:
-    from airflow.providers.google.cloud.hooks.dataproc import DataprocHook
-    from airflow.providers.google.cloud.operators.dataproc import (
+    from airflow.providers.google.cloud.hooks.dataproc import (  # type: ignore[import-not-found, unused-ignore]
+        DataprocHook,
+    )
+    from airflow.providers.google.cloud.operators.dataproc import (  # type: ignore[import-not-found, unused-ignore]
         DataprocCreateBatchOperator,
+        DataprocInstantiateInlineWorkflowTemplateOperator,
         DataprocSubmitJobOperator,
     )
-    from google.api_core.exceptions import AlreadyExists
+    from google.api_core.exceptions import (  # type: ignore[import-not-found, import-untyped, unused-ignore]
+        AlreadyExists,
+    )
 except ImportError as error:
     msg = (
         "The operators for Dataproc need Airflow's provider for Google. "
@@ -92,7 +98,10 @@ class DataprocSubmitLineageMixin(LineageMixin):
             return None
 
 
-class SparkLineageDataprocSubmitOperator(DataprocSubmitLineageMixin, DataprocSubmitJobOperator):
+class SparkLineageDataprocSubmitOperator(
+    DataprocSubmitLineageMixin,
+    DataprocSubmitJobOperator,  # type: ignore[misc, unused-ignore]
+):
     """
     Run a Spark job on a Dataproc cluster and report the data that it read and wrote as lineage.
 
@@ -187,7 +196,10 @@ class DataprocBatchLineageMixin(LineageMixin):
         return not is_resumed and getattr(self, "operation", "unknown") is None
 
 
-class SparkLineageDataprocBatchOperator(DataprocBatchLineageMixin, DataprocCreateBatchOperator):
+class SparkLineageDataprocBatchOperator(
+    DataprocBatchLineageMixin,
+    DataprocCreateBatchOperator,  # type: ignore[misc, unused-ignore]
+):
     """
     Run a batch of Serverless for Apache Spark and report the data that it read and wrote.
 
@@ -200,6 +212,58 @@ class SparkLineageDataprocBatchOperator(DataprocBatchLineageMixin, DataprocCreat
     .. seealso::
         :class:`~airflow.providers.google.cloud.operators.dataproc.DataprocCreateBatchOperator` for
         all further arguments, and
+        :class:`~airflow_provider_sparklineage.operators.spark_submit.SparkLineageSubmitOperator`
+        for those of lineage, which are the same.
+    """
+
+
+class DataprocWorkflowLineageMixin(LineageMixin):
+    """
+    Give a workflow of Dataproc the lineage of all its jobs that start Spark.
+
+    It is for a DataprocInstantiateInlineWorkflowTemplateOperator, or a subclass of it. In the bases
+    of a class, the mixin comes before the operator:
+    ``class ShopWorkflowOperator(DataprocWorkflowLineageMixin, ShopOperator)``.
+
+    .. seealso::
+        :class:`SparkLineageDataprocWorkflowOperator` for a description.
+    """
+
+    __slots__ = ()
+
+    lineage_adapter = "dataproc_workflow"
+    lineage_traced_fields = ("template",)
+    lineage_injected_fields = ("template", "openlineage_inject_transport_info")
+
+    @property
+    def lineage_properties(self) -> Mapping[str, Any]:
+        """The properties of all jobs; of a property that several jobs have, the last one's."""
+        from airflow_provider_sparklineage.operators.adapters import dataproc_workflow
+
+        operator: Any = self
+        return dataproc_workflow.properties_of(operator.template)
+
+    def _is_lineage_refused(self) -> bool:
+        """Whether Dataproc gave no name of an operation."""
+        return getattr(self, "operation_name", "unknown") is None
+
+
+class SparkLineageDataprocWorkflowOperator(
+    DataprocWorkflowLineageMixin,
+    DataprocInstantiateInlineWorkflowTemplateOperator,  # type: ignore[misc, unused-ignore]
+):
+    """
+    Run a workflow on Dataproc and report the data that its Spark jobs read and wrote, together.
+
+    A drop-in for DataprocInstantiateInlineWorkflowTemplateOperator: the template is not changed,
+    but for the OpenLineage listener and the observer in each job that starts Spark, which the
+    cluster gets from the capture location. So that location has to be a URL that the cluster and
+    the workers reach, such as ``gs://bucket/lineage``. The version of Spark follows from the image
+    of the managed cluster; for another cluster, ``[sparklineage] spark_version`` has to name it.
+
+    .. seealso::
+        :class:`~airflow.providers.google.cloud.operators.dataproc.DataprocInstantiateInlineWorkflowTemplateOperator`
+        for all further arguments, and
         :class:`~airflow_provider_sparklineage.operators.spark_submit.SparkLineageSubmitOperator`
         for those of lineage, which are the same.
     """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 import subprocess
 import sys
 from typing import NamedTuple
@@ -20,6 +21,7 @@ from airflow.sdk.exceptions import (
 from airflow_provider_sparklineage.model.task_rules import ADOPT_ALL
 from airflow_provider_sparklineage.operators import adapters
 from airflow_provider_sparklineage.operators.adoption import adopting
+from tests.operators import test_idioms
 from tests.operators.test_rendering import DAY, dated, rendered
 from tests.remote_driver import RecordedDriver
 from tests.spark_submit_double import task_context
@@ -30,6 +32,7 @@ pytest.importorskip(
 import grpc
 from airflow.providers.google.cloud.operators.dataproc import (
     DataprocCreateBatchOperator,
+    DataprocInstantiateInlineWorkflowTemplateOperator,
     DataprocSubmitJobOperator,
 )
 from google.cloud import dataproc_v1 as v1
@@ -38,6 +41,7 @@ from airflow_provider_sparklineage.operators import dataproc as operators
 from airflow_provider_sparklineage.operators.dataproc import (
     SparkLineageDataprocBatchOperator,
     SparkLineageDataprocSubmitOperator,
+    SparkLineageDataprocWorkflowOperator,
 )
 from airflow_provider_sparklineage.spark.submit import releases
 from tests import dataproc_double
@@ -104,6 +108,30 @@ class BatchWay(Way):
         return {"batch_id": "batch-0", "batch_state": state, "batch_state_message": ""}
 
 
+HIVE = {"step_id": "cleaned", "hive_job": {"query_file_uri": "gs://shop/clean.q"}}
+
+
+class WorkflowWay(Way):
+    """The way by a workflow of two jobs, of which one starts Spark."""
+
+    def content(self, **job):
+        content = super().content(**job)
+        del content["placement"]
+        return {"id": "shop", "jobs": [HIVE, {"step_id": "revenue", **content}]}
+
+    def given(self, dataproc):
+        return [
+            dataproc_double.parts(job, dataproc_double.JOBS)
+            for template in dataproc.templates
+            for job in template.jobs
+            if any(name in job for name in dataproc_double.JOBS)
+        ]
+
+    def event(self, state):
+        status = {"DONE": "success", "ERROR": "error"}[state]
+        return {"status": status, "operation_name": "workflow-1", "message": "a job failed"}
+
+
 SUBMIT = Way(
     SparkLineageDataprocSubmitOperator,
     DataprocSubmitJobOperator,
@@ -122,7 +150,25 @@ BATCH = BatchWay(
 )
 
 
-@pytest.fixture(params=[pytest.param(SUBMIT, id="job"), pytest.param(BATCH, id="batch")])
+WORKFLOW = WorkflowWay(
+    SparkLineageDataprocWorkflowOperator,
+    DataprocInstantiateInlineWorkflowTemplateOperator,
+    "template",
+    (
+        "template[jobs][1][pyspark_job][properties][spark.day]",
+        "template[jobs][1][pyspark_job][args][0]",
+    ),
+    ("RUNNING", "DONE", "ERROR"),
+)
+
+
+@pytest.fixture(
+    params=[
+        pytest.param(SUBMIT, id="job"),
+        pytest.param(BATCH, id="batch"),
+        pytest.param(WORKFLOW, id="workflow"),
+    ]
+)
 def way(request):
     return request.param
 
@@ -270,7 +316,7 @@ def test_what_starts_no_spark_is_left_to_airflow(way, dataproc, ends, execute):
     spark = {"main_r_file_uri": "gs://shop/job.r"}
     task = way.operator(kind="spark_r", spark=spark)
     execute(task)
-    assert "there is no Spark to listen to" in degradations(task)["injection_failed"]
+    assert re.search("there is no Spark|starts no Spark", degradations(task)["injection_failed"])
     assert task.lineage_properties == {}
 
 
@@ -321,9 +367,8 @@ def test_an_adopted_task_has_the_same_lineage(way, dataproc, ends, execute):
     assert names(facets(task).inputs) == READ
 
 
+@pytest.mark.parametrize("way", [SUBMIT, BATCH], ids=["job", "batch"])
 def test_a_task_that_does_not_wait_is_collected_later(way, dataproc, ends, execute):
-    if not hasattr(way.operator(), "asynchronous"):
-        pytest.skip("it always waits")
     task = way.operator(asynchronous=True)
     execute(task)
     assert "airflow sparklineage collect" in degradations(task)["application_unfinished"]
@@ -335,6 +380,10 @@ def test_dataprocs_own_lineage_is_no_second_listener(way, dataproc, ends, execut
     execute(task)
     assert way.given(dataproc)[0][0] == own
     assert "spark.dataproc.lineage.enabled=false" in degradations(task)["injection_failed"]
+
+
+def test_what_is_no_argument_has_lineage_in_its_name(way):
+    test_idioms.test_what_is_no_argument_has_lineage_in_its_name(way.ours, way.stock)
 
 
 # --- tasks that are deferred ----------------------------------------------------------------------
@@ -596,6 +645,98 @@ def test_a_batch_that_is_made_again_has_the_lineage_of_the_last(
     execute(task)
     assert dataproc.deleted == ["shop-1"]
     assert names(facets(task).inputs) == READ
+
+
+# --- workflows ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def drivers(dataproc, lake, tmp_path):
+    """Let the jobs of a workflow do what recorded applications did, each its own."""
+
+    def of(*applications):
+        left = list(enumerate(applications))
+
+        def does(conf, *_):
+            if "spark.sparklineage.deliver" not in conf:
+                return
+            number, application = left.pop(0)
+            RecordedDriver(tmp_path / f"driver-{number}", events=application)(conf)
+            for folder in lake.glob("*-try*/*-0123abcd"):
+                folder.rename(folder.with_name(folder.name.replace("0123abcd", f"{number:08x}")))
+
+        dataproc.does = does
+
+    return of
+
+
+def of_jobs(*jobs, **more):
+    steps = ({"step_id": f"step-{number}", **job} for number, job in enumerate(jobs))
+    return {"id": "shop", "jobs": [*steps], **more}
+
+
+def python(**properties):
+    return {"pyspark_job": {"main_python_file_uri": "gs://a.py", "properties": properties}}
+
+
+def test_the_event_has_what_all_jobs_did(dataproc, drivers, execute):
+    drivers("staging_chain", "union_diamond")
+    task = WORKFLOW.operator(content=of_jobs(python(), HIVE, python()))
+    before = copy.deepcopy(task.template)
+    execute(task)
+    outputs = names(facets(task).outputs)
+    assert degradations(task) == {}
+    assert {"/lake/revenue", "/lake/audience"} <= {*outputs}
+    (first, *_), (second, *_) = WORKFLOW.given(dataproc)
+    key = "spark.openlineage.applicationRunId"
+    assert first[key] == second[key]
+    assert first["spark.sparklineage.observations"] != second["spark.sparklineage.observations"]
+    assert dataproc.templates[0].jobs[1].hive_job.query_file_uri == "gs://shop/clean.q"
+    assert task.template == before
+
+
+@pytest.mark.parametrize("first", ["python", "java"])
+def test_a_job_without_lineage_is_named_where_the_others_have_theirs(
+    dataproc, drivers, execute, first
+):
+    drivers("staging_chain")
+    jobs = {"python": python(), "java": {"spark_job": {"main_class": "shop.Totals"}}}
+    second = "java" if first == "python" else "python"
+    task = WORKFLOW.operator(content=of_jobs(jobs[first], jobs[second]))
+    execute(task)
+    assert names(facets(task).inputs) == READ
+    assert "capture_endpoint" in degradations(task)["listener_unavailable"]
+
+
+def test_no_secret_of_any_job_is_given_to_dataproc(dataproc, drivers, execute):
+    drivers("staging_chain", "union_diamond")
+    prefix = "spark.openlineage.transport."
+    conf = {f"{prefix}type": "http", f"{prefix}url": "http://m", f"{prefix}auth.apiKey": SECRET}
+    task = WORKFLOW.operator(content=of_jobs(python(), python(**conf)))
+    assert task.lineage_properties == conf
+    execute(task)
+    assert SECRET not in str(dataproc.templates)
+    assert {*degradations(task)} == {"transport_left_out"}
+
+
+def test_a_message_of_a_template_stays_one(dataproc, drivers, execute):
+    drivers("staging_chain")
+    template = v1.WorkflowTemplate(of_jobs(HIVE, python(**{"spark.shop": "1"})))
+    task = WORKFLOW.operator(content=template)
+    assert task.lineage_properties == {"spark.shop": "1"}
+    execute(task)
+    assert names(facets(task).inputs) == READ
+    assert WORKFLOW.given(dataproc)[0][0]["spark.shop"] == "1"
+
+
+def test_the_version_of_spark_is_that_of_the_managed_cluster(dataproc, execute, monkeypatch):
+    monkeypatch.delenv("AIRFLOW__SPARKLINEAGE__SPARK_VERSION")
+    config = {"software_config": {"image_version": "2.2"}}
+    managed = {"managed_cluster": {"cluster_name": "c1", "config": config}}
+    task = WORKFLOW.operator(content=of_jobs(python(), placement=managed))
+    execute(task)
+    assert "Spark 3.5 runs on Scala 2.12" in degradations(task)["listener_unavailable"]
+    assert dataproc.clusters_seen == 0
 
 
 def test_without_airflows_provider_the_import_says_what_to_install():

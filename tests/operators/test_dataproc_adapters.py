@@ -9,7 +9,11 @@ import pytest
 from msgspec.structs import replace
 
 from airflow_provider_sparklineage.model.exceptions import ListenerError
-from airflow_provider_sparklineage.operators.adapters import dataproc, dataproc_batch
+from airflow_provider_sparklineage.operators.adapters import (
+    dataproc,
+    dataproc_batch,
+    dataproc_workflow,
+)
 
 pytestmark = pytest.mark.airflow
 
@@ -155,6 +159,7 @@ def test_whether_the_end_is_waited_for(flags, expected):
         ({"config": {"software_config": {"image_version": "2.1.9-debian11"}}}, None),
         ({"config": IMAGE}, ("3.5", "2.12")),
         ({"config": {"software_config": {"image_version": "2.3.1-ubuntu22"}}}, ("3.5", "2.12")),
+        ({"config": {"software_config": {"image_version": "3.0-debian12"}}}, ("4.0", "2.13")),
     ],
 )
 def test_the_spark_of_a_cluster_is_that_of_its_image(cluster, expected):
@@ -259,3 +264,72 @@ def test_a_batch_that_dataproc_would_not_take_is_refused(batch, expected):
 def test_a_batch_may_not_be_waited_for():
     _, target = read(dataproc_batch, creates(of_runtime(), asynchronous=True))
     assert not target.is_polled
+
+
+# --- workflows ------------------------------------------------------------------------------------
+
+HIVE = {"step_id": "cleaned", "hive_job": {"query_file_uri": "gs://shop/clean.q"}}
+
+
+def instantiates(*jobs, **more):
+    template = {"id": "shop", "jobs": [*jobs], **more}
+    return submits(None, template=template)
+
+
+def step(**properties):
+    return {"step_id": "a", "pyspark_job": {**PYTHON, "properties": properties}}
+
+
+def test_each_job_that_starts_spark_is_a_submission():
+    totals = {"step_id": "b", "spark_job": {"main_class": "shop.Totals"}}
+    operator = instantiates(step(a="1"), HIVE, totals)
+    before = copy.deepcopy(operator.template)
+    (first, second), target = dataproc_workflow.read(operator, {})
+    assert (first.application, second.application) == ("gs://shop/job.py", "")
+    assert (target.is_polled, target.is_deferred) == (True, False)
+    own = operator.template
+    dataproc_workflow.write(operator, [longer(first), second.with_conf({"spark.x": "y"})])
+    assert own == before
+    first, hive, second = operator.template["jobs"]
+    assert hive is HIVE
+    assert first["pyspark_job"] == {
+        **PYTHON,
+        "properties": {"a": "1", "spark.openlineage.x": "y"},
+        "jar_file_uris": ["gs://listener.jar"],
+        "python_file_uris": ["gs://observer.zip"],
+    }
+    assert second["spark_job"] == {"main_class": "shop.Totals", "properties": {"spark.x": "y"}}
+
+
+@pytest.mark.parametrize(
+    ("placement", "spark", "account"),
+    [
+        ({}, None, "google shop cluster []"),
+        ({"managed_cluster": {"cluster_name": "c"}}, None, "google shop cluster []"),
+        ({"managed_cluster": {"config": IMAGE}}, ("3.5", "2.12"), "google shop "),
+        ({"managed_cluster": with_account("etl")}, ("3.5", "2.12"), "google shop etl"),
+        (
+            {"cluster_selector": {"cluster_labels": {"team": "shop"}}},
+            None,
+            "google shop cluster [('team', 'shop')]",
+        ),
+    ],
+)
+def test_the_cluster_of_a_workflow_is_that_of_its_placement(placement, spark, account):
+    _, target = dataproc_workflow.read(instantiates(step(), placement=placement), {})
+    assert (target.spark, target.account) == (spark, account)
+
+
+@pytest.mark.parametrize(
+    ("operator", "expected"),
+    [
+        (instantiates(HIVE), "No job of `template` has one of the fields pyspark_job"),
+        (submits(None, template="workflow.yaml"), "No job of `template`"),
+        (submits(None, template={"jobs": None}), "No job of `template`"),
+        (instantiates(step(), {"pyspark_job": {"properties": "a=b"}}), "is a mapping"),
+    ],
+)
+def test_a_workflow_that_dataproc_would_not_take_is_refused(operator, expected):
+    with pytest.raises(ListenerError, match=expected):
+        dataproc_workflow.read(operator, {})
+    assert dataproc_workflow.properties_of(operator.template) == {}

@@ -10,7 +10,7 @@ from tests.services.jobs import JOBS
 
 pytestmark = [pytest.mark.spark, pytest.mark.airflow]
 
-SERVICES = ("livy", "dataproc_job", "dataproc_batch")
+SERVICES = ("livy", "dataproc_job", "dataproc_batch", "dataproc_workflow")
 
 
 @pytest.fixture(scope="module")

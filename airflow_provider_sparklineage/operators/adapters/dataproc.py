@@ -36,8 +36,7 @@ def read(operator: Any, context: Context) -> tuple[list[Submission], Target]:
     :raise ListenerError: if ``job`` starts no Spark that takes jars, or has another form than
         Dataproc takes, or the cluster has Dataproc's own lineage
     """
-    job = field(operator.job, started(operator.job, JOBS, "`job` of the task"))
-    submission = submission_of(job, field(job, "properties"))
+    submission = submission_of_job(operator.job)
     name = field(operator.job, "placement", "cluster_name")
     config = field(operator.lineage_cluster(name), "config")
     target = Target(
@@ -92,6 +91,15 @@ def started(message: Any, names: Sequence[str], what: str) -> str:
     raise ListenerError(msg)
 
 
+def submission_of_job(job: Any) -> Submission:
+    """Read the submission of a job.
+
+    :raise ListenerError: like :func:`submission_of`, and if the job starts no Spark that takes jars
+    """
+    spark = field(job, started(job, JOBS, "`job` of the task"))
+    return submission_of(spark, field(spark, "properties"))
+
+
 def submission_of(job: Any, properties: Any) -> Submission:
     """Read a submission from the field of a job or batch that starts Spark.
 
@@ -115,7 +123,7 @@ def submission_of(job: Any, properties: Any) -> Submission:
 
 def with_submission(job: Any, submission: Submission) -> Any:
     """Give a job with the properties, jars and Python files of a submission that was read of it."""
-    name = started(job, JOBS, "The job")
+    name = started(job, JOBS, "`job` of the task")
     spark = field(job, name)
     properties = with_properties(field(spark, "properties"), submission)
     spark = with_fields(spark, properties=properties, **longer_lists(spark, submission))

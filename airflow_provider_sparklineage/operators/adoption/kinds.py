@@ -91,6 +91,12 @@ KINDS = (
         ("execute", "resume_execution"),
         may_defer=True,
     ),
+    Kind(
+        f"{_DATAPROC}.DataprocInstantiateInlineWorkflowTemplateOperator",
+        "airflow_provider_sparklineage.operators.dataproc.SparkLineageDataprocWorkflowOperator",
+        ("execute", "resume_execution"),
+        may_defer=True,
+    ),
 )
 _MAPPED = "airflow.sdk.definitions.mappedoperator.MappedOperator"
 
