@@ -10,7 +10,14 @@ from tests.services.jobs import JOBS
 
 pytestmark = [pytest.mark.spark, pytest.mark.airflow]
 
-SERVICES = ("livy", "spark_kubernetes", "synapse")
+SERVICES = (
+    "livy",
+    "spark_kubernetes",
+    "dataproc_job",
+    "dataproc_batch",
+    "dataproc_workflow",
+    "synapse",
+)
 
 
 @pytest.fixture(scope="module")

@@ -55,6 +55,7 @@ PUBLIC = {
     "links.lineage",
     "operators.adoption.listener",
     "operators.databricks",
+    "operators.dataproc",
     "operators.freshness_check",
     "operators.livy",
     "operators.pyspark",

@@ -53,6 +53,9 @@ class Kind(NamedTuple):
         return cls.__mro__[: paths.index(self.stock)]
 
 
+_AMAZON = "airflow.providers.amazon.aws.operators"
+_DATAPROC = "airflow.providers.google.cloud.operators.dataproc"
+
 KINDS = (
     Kind(
         "airflow.providers.apache.spark.operators.spark_submit.SparkSubmitOperator",
@@ -78,6 +81,54 @@ KINDS = (
         may_defer=True,
     ),
     Kind(
+        "airflow.providers.cncf.kubernetes.operators.spark_kubernetes.SparkKubernetesOperator",
+        "airflow_provider_sparklineage.operators.spark_kubernetes.SparkLineageKubernetesOperator",
+        ("execute", "resume_execution", "post_complete_action"),
+        may_defer=True,
+    ),
+    Kind(
+        f"{_DATAPROC}.DataprocSubmitJobOperator",
+        "airflow_provider_sparklineage.operators.dataproc.SparkLineageDataprocSubmitOperator",
+        ("execute", "resume_execution"),
+        may_defer=True,
+    ),
+    Kind(
+        f"{_DATAPROC}.DataprocCreateBatchOperator",
+        "airflow_provider_sparklineage.operators.dataproc.SparkLineageDataprocBatchOperator",
+        ("execute", "resume_execution"),
+        may_defer=True,
+    ),
+    Kind(
+        f"{_DATAPROC}.DataprocInstantiateInlineWorkflowTemplateOperator",
+        "airflow_provider_sparklineage.operators.dataproc.SparkLineageDataprocWorkflowOperator",
+        ("execute", "resume_execution"),
+        may_defer=True,
+    ),
+    Kind(
+        f"{_AMAZON}.emr.EmrServerlessStartJobOperator",
+        "airflow_provider_sparklineage.operators.emr.SparkLineageEmrServerlessOperator",
+        ("execute", "resume_execution"),
+        may_defer=True,
+    ),
+    Kind(
+        f"{_AMAZON}.emr.EmrContainerOperator",
+        "airflow_provider_sparklineage.operators.emr.SparkLineageEmrContainerOperator",
+        ("execute", "resume_execution"),
+        may_defer=True,
+    ),
+    Kind(
+        f"{_AMAZON}.emr.EmrAddStepsOperator",
+        "airflow_provider_sparklineage.operators.emr.SparkLineageEmrStepsOperator",
+        ("execute", "resume_execution"),
+        may_defer=True,
+    ),
+    Kind(
+        f"{_AMAZON}.glue.GlueJobOperator",
+        "airflow_provider_sparklineage.operators.glue.SparkLineageGlueOperator",
+        ("execute", "resume_execution"),
+        may_defer=True,
+    ),
+    Kind(
         "airflow.providers.databricks.operators.databricks.DatabricksSubmitRunOperator",
         "airflow_provider_sparklineage.operators.databricks.SparkLineageDatabricksOperator",
         ("execute", "resume_execution"),
@@ -87,12 +138,6 @@ KINDS = (
         "airflow.providers.microsoft.azure.operators.synapse.AzureSynapseRunSparkBatchOperator",
         "airflow_provider_sparklineage.operators.synapse.SparkLineageSynapseOperator",
         ("execute",),
-    ),
-    Kind(
-        "airflow.providers.cncf.kubernetes.operators.spark_kubernetes.SparkKubernetesOperator",
-        "airflow_provider_sparklineage.operators.spark_kubernetes.SparkLineageKubernetesOperator",
-        ("execute", "resume_execution", "post_complete_action"),
-        may_defer=True,
     ),
 )
 _MAPPED = "airflow.sdk.definitions.mappedoperator.MappedOperator"

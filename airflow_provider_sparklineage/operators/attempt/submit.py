@@ -492,6 +492,21 @@ def submittable(
     return protected(capture, submission, target)
 
 
+def of_several(capture: Capture) -> Capture:
+    """Give the capture of a task that submits several jobs, when all have been looked at.
+
+    A job to which nothing could be added is without a listener, although other drivers of the task
+    deliver: collecting takes ``driver_elsewhere`` back when anything was delivered.
+    """
+    manifest, elsewhere = capture.bundle.manifest, DegradationCode.DRIVER_ELSEWHERE
+    if not manifest.remote or all(d.code is not elsewhere for d in manifest.degradations):
+        return capture
+    listener = DegradationCode.LISTENER_UNAVAILABLE
+    codes = [listener if d.code is elsewhere else d.code for d in manifest.degradations]
+    messages = [d.message for d in manifest.degradations]
+    return capture.noted(degradations=tuple(map(Degradation, codes, messages)))
+
+
 def _with_public_transport(
     capture: Capture, submission: Submission, target: Target
 ) -> tuple[Capture, Submission]:

@@ -34,6 +34,8 @@ GLUE = (
 DATAPROC = (
     # Dataproc, "Supported Dataproc image versions"
     Release(r"2\.[23]([.-].*)?", ("3.5", "2.12")),
+    # Dataproc, "Release notes" of 2025-09-08
+    Release(r"3\.0([.-].*)?", ("4.0", "2.13")),
 )
 DATAPROC_SERVERLESS = (
     # Serverless for Apache Spark, "Runtime releases"
