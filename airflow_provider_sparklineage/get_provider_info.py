@@ -28,6 +28,7 @@ def get_provider_info() -> dict[str, Any]:
             {
                 "integration-name": "Spark Lineage",
                 "python-modules": [
+                    "airflow_provider_sparklineage.operators.emr",
                     "airflow_provider_sparklineage.operators.freshness_check",
                     "airflow_provider_sparklineage.operators.livy",
                     "airflow_provider_sparklineage.operators.pyspark",

@@ -54,6 +54,7 @@ PUBLIC = {
     "hooks.sparklineage",
     "links.lineage",
     "operators.adoption.listener",
+    "operators.emr",
     "operators.freshness_check",
     "operators.livy",
     "operators.pyspark",

@@ -77,6 +77,18 @@ KINDS = (
         ("execute", "resume_execution"),
         may_defer=True,
     ),
+    Kind(
+        "airflow.providers.amazon.aws.operators.emr.EmrServerlessStartJobOperator",
+        "airflow_provider_sparklineage.operators.emr.SparkLineageEmrServerlessOperator",
+        ("execute", "resume_execution"),
+        may_defer=True,
+    ),
+    Kind(
+        "airflow.providers.amazon.aws.operators.emr.EmrContainerOperator",
+        "airflow_provider_sparklineage.operators.emr.SparkLineageEmrContainerOperator",
+        ("execute", "resume_execution"),
+        may_defer=True,
+    ),
 )
 _MAPPED = "airflow.sdk.definitions.mappedoperator.MappedOperator"
 
