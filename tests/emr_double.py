@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import boto3
 from moto import mock_aws
 from moto.backends import get_backend
+from moto.emr.models import ElasticMapReduceBackend
 from moto.emrcontainers.models import EMRContainersBackend
 from moto.emrserverless.models import EMRServerlessBackend
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     import pytest
 
@@ -102,6 +103,59 @@ def containers(
         client = boto3.client("emr-containers", REGION)
         made = client.create_virtual_cluster(name="shop", containerProvider=eks, clientToken="1")
         yield JobRuns(made["id"], started)
+
+
+class Steps(NamedTuple):
+    """What a cluster keeps of the steps that were added.
+
+    :param cluster: the id of the cluster
+    :param states: the state of all steps, for a test to change
+    """
+
+    cluster: str
+    added: list[Any]
+    states: Sequence[str] = ()
+
+
+@contextmanager
+def cluster(
+    monkeypatch: pytest.MonkeyPatch,
+    does: Callable[[Any], object],
+    now: Callable[[Any], str] = lambda _: "COMPLETED",
+    properties: dict[str, str] | None = None,
+) -> Iterator[Steps]:
+    """Give a cluster of Amazon EMR.
+
+    :param properties: the properties of Spark that it is configured with
+    """
+    added = []
+    add, get = ElasticMapReduceBackend.add_job_flow_steps, ElasticMapReduceBackend.describe_step
+
+    def add_job_flow_steps(self, *args, **kwargs):
+        steps = add(self, *args, **kwargs)
+        for step in steps:
+            added.append(step)
+            does(step)
+        return steps
+
+    def describe_step(self, *args, **kwargs):
+        step = get(self, *args, **kwargs)
+        step.state = now(step)
+        return step
+
+    monkeypatch.setattr(ElasticMapReduceBackend, "add_job_flow_steps", add_job_flow_steps)
+    monkeypatch.setattr(ElasticMapReduceBackend, "describe_step", describe_step)
+    spark = {"Classification": "spark-defaults", "Properties": properties or {}}
+    with aws(monkeypatch):
+        made = boto3.client("emr", REGION).run_job_flow(
+            Name="shop",
+            ReleaseLabel="emr-7.5.0",
+            Instances={"KeepJobFlowAliveWhenNoSteps": True},
+            Configurations=[spark],
+            JobFlowRole="spark",
+            ServiceRole="emr",
+        )
+        yield Steps(made["JobFlowId"], added)
 
 
 def application(of: str) -> Any:

@@ -6,11 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowOptionalProviderFeatureException
 
-from airflow_provider_sparklineage.operators.adapters import emr_containers, emr_serverless
+from airflow_provider_sparklineage.operators.adapters import (
+    emr_containers,
+    emr_serverless,
+    emr_steps,
+)
 from airflow_provider_sparklineage.operators.lineage_mixin import LineageMixin
 
 try:
     from airflow.providers.amazon.aws.operators.emr import (
+        EmrAddStepsOperator,
         EmrContainerOperator,
         EmrServerlessStartJobOperator,
     )
@@ -105,6 +110,49 @@ class SparkLineageEmrContainerOperator(EmrContainerLineageMixin, EmrContainerOpe
 
     .. seealso::
         :class:`~airflow.providers.amazon.aws.operators.emr.EmrContainerOperator` for all further
+        arguments, and
+        :class:`~airflow_provider_sparklineage.operators.spark_submit.SparkLineageSubmitOperator`
+        for those of lineage, which are the same.
+    """
+
+
+class EmrStepsLineageMixin(LineageMixin):
+    """
+    Give an EmrAddStepsOperator, or a subclass of it, the lineage of its steps that start Spark.
+
+    In the bases of a class, the mixin comes before the operator:
+    ``class ShopEmrOperator(EmrStepsLineageMixin, ShopOperator)``.
+
+    .. seealso::
+        :class:`SparkLineageEmrStepsOperator` for a description.
+    """
+
+    __slots__ = ()
+
+    lineage_adapter = "emr_steps"
+    lineage_traced_fields = ("steps",)
+    lineage_injected_fields = ("steps",)
+
+    @property
+    def lineage_properties(self) -> Mapping[str, Any]:
+        """The properties of all steps; if several set one, that of the last."""
+        return {
+            key: value for step in emr_steps.spark_steps(self) for key, value in step.conf.items()
+        }
+
+
+class SparkLineageEmrStepsOperator(EmrStepsLineageMixin, EmrAddStepsOperator):
+    """
+    Run steps on a cluster of Amazon EMR and report the data that they read and wrote as lineage.
+
+    A drop-in for EmrAddStepsOperator: steps that are a spark-submit get the OpenLineage listener
+    and the observer, from the capture location; all others stay as they are. The task's event has
+    the lineage of all of them. The capture location has to be a URL that the cluster and the
+    workers reach, and the task has to wait for its steps. The version of Spark follows from the
+    cluster's release label, or else from ``[sparklineage] spark_version``.
+
+    .. seealso::
+        :class:`~airflow.providers.amazon.aws.operators.emr.EmrAddStepsOperator` for all further
         arguments, and
         :class:`~airflow_provider_sparklineage.operators.spark_submit.SparkLineageSubmitOperator`
         for those of lineage, which are the same.

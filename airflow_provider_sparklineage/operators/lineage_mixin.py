@@ -611,7 +611,10 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
         :return: the capture, changed by this
         """
         from airflow_provider_sparklineage.operators.adapters import adapter
-        from airflow_provider_sparklineage.operators.attempt.submit import submittable
+        from airflow_provider_sparklineage.operators.attempt.submit import (
+            named_unheard,
+            submittable,
+        )
 
         of_service = adapter(self.lineage_adapter)
         submissions, target = of_service.read(self, context)
@@ -621,7 +624,7 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
             changed.append(after)
         if any(after is not before for after, before in zip(changed, submissions, strict=True)):
             of_service.write(self, changed)
-        return capture
+        return named_unheard(capture, changed)
 
     def _lineage_running(self, context: Context) -> AbstractContextManager[None]:  # noqa: ARG002  (for those that need it)
         """Give a context manager in which the job runs.

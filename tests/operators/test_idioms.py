@@ -16,6 +16,7 @@ from types import MappingProxyType
 
 import pytest
 from airflow.providers.amazon.aws.operators.emr import (
+    EmrAddStepsOperator,
     EmrContainerOperator,
     EmrServerlessStartJobOperator,
 )
@@ -29,6 +30,7 @@ from airflow.sdk.bases.operator import BaseOperator
 from airflow_provider_sparklineage.operators.emr import (
     SparkLineageEmrContainerOperator,
     SparkLineageEmrServerlessOperator,
+    SparkLineageEmrStepsOperator,
 )
 from airflow_provider_sparklineage.operators.lineage_mixin import ARGUMENTS as OF_LINEAGE
 from airflow_provider_sparklineage.operators.livy import SparkLineageLivyOperator
@@ -763,6 +765,7 @@ operators lack from Python 3.12 on, where ``typing.Generic`` has no ``__slots__`
         (SparkLineageLivyOperator, LivyOperator),
         (SparkLineageEmrServerlessOperator, EmrServerlessStartJobOperator),
         (SparkLineageEmrContainerOperator, EmrContainerOperator),
+        (SparkLineageEmrStepsOperator, EmrAddStepsOperator),
     ],
 )
 def test_what_is_no_argument_has_lineage_in_its_name(ours, stock):

@@ -10,7 +10,7 @@ from tests.services.jobs import JOBS
 
 pytestmark = [pytest.mark.spark, pytest.mark.airflow]
 
-SERVICES = ("livy", "emr_serverless", "emr_containers")
+SERVICES = ("livy", "emr_serverless", "emr_containers", "emr_steps")
 
 
 @pytest.fixture(scope="module")

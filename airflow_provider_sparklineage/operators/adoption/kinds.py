@@ -89,6 +89,12 @@ KINDS = (
         ("execute", "resume_execution"),
         may_defer=True,
     ),
+    Kind(
+        "airflow.providers.amazon.aws.operators.emr.EmrAddStepsOperator",
+        "airflow_provider_sparklineage.operators.emr.SparkLineageEmrStepsOperator",
+        ("execute", "resume_execution"),
+        may_defer=True,
+    ),
 )
 _MAPPED = "airflow.sdk.definitions.mappedoperator.MappedOperator"
 

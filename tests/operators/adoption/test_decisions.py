@@ -6,6 +6,7 @@ from functools import partial
 
 import pytest
 from airflow.providers.amazon.aws.operators.emr import (
+    EmrAddStepsOperator,
     EmrContainerOperator,
     EmrServerlessStartJobOperator,
 )
@@ -222,6 +223,7 @@ def mapped(cls, **kwargs):
             ),
             id="EMR on EKS",
         ),
+        pytest.param(of(EmrAddStepsOperator, job_flow_id="j-1", deferrable=True), id="EMR steps"),
         pytest.param(of(PySparkOperator, python_callable=function), id="PySpark"),
         pytest.param(of(ShopPySpark, python_callable=function), id="PySpark, called its own way"),
         pytest.param(lambda: task.pyspark(function)(), id="@task.pyspark"),
