@@ -20,6 +20,7 @@ from airflow.providers.amazon.aws.operators.emr import (
     EmrContainerOperator,
     EmrServerlessStartJobOperator,
 )
+from airflow.providers.amazon.aws.operators.glue import GlueJobOperator
 from airflow.providers.apache.livy.operators.livy import LivyOperator
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.providers.apache.spark.operators.spark_pyspark import PySparkOperator
@@ -32,6 +33,7 @@ from airflow_provider_sparklineage.operators.emr import (
     SparkLineageEmrServerlessOperator,
     SparkLineageEmrStepsOperator,
 )
+from airflow_provider_sparklineage.operators.glue import SparkLineageGlueOperator
 from airflow_provider_sparklineage.operators.lineage_mixin import ARGUMENTS as OF_LINEAGE
 from airflow_provider_sparklineage.operators.livy import SparkLineageLivyOperator
 from airflow_provider_sparklineage.operators.pyspark import SparkLineagePySparkOperator
@@ -766,6 +768,7 @@ operators lack from Python 3.12 on, where ``typing.Generic`` has no ``__slots__`
         (SparkLineageEmrServerlessOperator, EmrServerlessStartJobOperator),
         (SparkLineageEmrContainerOperator, EmrContainerOperator),
         (SparkLineageEmrStepsOperator, EmrAddStepsOperator),
+        (SparkLineageGlueOperator, GlueJobOperator),
     ],
 )
 def test_what_is_no_argument_has_lineage_in_its_name(ours, stock):

@@ -10,7 +10,7 @@ from tests.services.jobs import JOBS
 
 pytestmark = [pytest.mark.spark, pytest.mark.airflow]
 
-SERVICES = ("livy", "emr_serverless", "emr_containers", "emr_steps")
+SERVICES = ("livy", "emr_serverless", "emr_containers", "emr_steps", "glue")
 
 
 @pytest.fixture(scope="module")

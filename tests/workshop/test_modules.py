@@ -56,6 +56,7 @@ PUBLIC = {
     "operators.adoption.listener",
     "operators.emr",
     "operators.freshness_check",
+    "operators.glue",
     "operators.livy",
     "operators.pyspark",
     "operators.spark_sql",

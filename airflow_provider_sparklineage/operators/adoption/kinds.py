@@ -95,6 +95,12 @@ KINDS = (
         ("execute", "resume_execution"),
         may_defer=True,
     ),
+    Kind(
+        "airflow.providers.amazon.aws.operators.glue.GlueJobOperator",
+        "airflow_provider_sparklineage.operators.glue.SparkLineageGlueOperator",
+        ("execute", "resume_execution"),
+        may_defer=True,
+    ),
 )
 _MAPPED = "airflow.sdk.definitions.mappedoperator.MappedOperator"
 

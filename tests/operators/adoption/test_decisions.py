@@ -10,6 +10,7 @@ from airflow.providers.amazon.aws.operators.emr import (
     EmrContainerOperator,
     EmrServerlessStartJobOperator,
 )
+from airflow.providers.amazon.aws.operators.glue import GlueJobOperator
 from airflow.providers.apache.livy.operators.livy import LivyOperator
 from airflow.providers.apache.spark.operators.spark_jdbc import SparkJDBCOperator
 from airflow.providers.apache.spark.operators.spark_pipelines import SparkPipelinesOperator
@@ -224,6 +225,7 @@ def mapped(cls, **kwargs):
             id="EMR on EKS",
         ),
         pytest.param(of(EmrAddStepsOperator, job_flow_id="j-1", deferrable=True), id="EMR steps"),
+        pytest.param(of(GlueJobOperator, deferrable=True), id="Glue, deferrable"),
         pytest.param(of(PySparkOperator, python_callable=function), id="PySpark"),
         pytest.param(of(ShopPySpark, python_callable=function), id="PySpark, called its own way"),
         pytest.param(lambda: task.pyspark(function)(), id="@task.pyspark"),
