@@ -30,7 +30,9 @@ def get_provider_info() -> dict[str, Any]:
                 "python-modules": [
                     "airflow_provider_sparklineage.operators.databricks",
                     "airflow_provider_sparklineage.operators.dataproc",
+                    "airflow_provider_sparklineage.operators.emr",
                     "airflow_provider_sparklineage.operators.freshness_check",
+                    "airflow_provider_sparklineage.operators.glue",
                     "airflow_provider_sparklineage.operators.livy",
                     "airflow_provider_sparklineage.operators.pyspark",
                     "airflow_provider_sparklineage.operators.spark_kubernetes",

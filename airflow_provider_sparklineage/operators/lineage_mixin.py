@@ -457,21 +457,26 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
         with _harmless("Describing what the job is expected to access"):
             current.prepare_start(self)
 
-    def execute(self, context: Context) -> Any:
-        """Run the job with the listener in it, then collect the driver's reports."""
-        current, execute = self.lineage_try, super().execute  # type: ignore[misc]
+    def execute(self, context: Context, *args: Any, **kwargs: Any) -> Any:
+        """Run the job with the listener in it, then collect the driver's reports.
+
+        Further arguments are the operator's own, such as the event of a trigger if the task has
+        waited in the triggerer before its job.
+        """
+        current = self.lineage_try
+        execute = partial(super().execute, context, *args, **kwargs)  # type: ignore[misc]
         if not current.is_on or not current.is_sent():
-            return execute(context)
+            return execute()
         from airflow_provider_sparklineage.operators.attempt import prepare
 
         with current.cost.before_job:
             capture, put_back = self._begin_lineage(context)
         if capture is None:
-            return execute(context)
+            return execute()
         with current.cost.before_job:
             push(self, context)
             prepare.push_expected(capture.bundle.manifest, context, current.prepared)
-        return self._run_with_lineage(partial(execute, context), capture, put_back, context)
+        return self._run_with_lineage(execute, capture, put_back, context)
 
     def resume_execution(
         self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context
@@ -609,7 +614,10 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
         :return: the capture, changed by this
         """
         from airflow_provider_sparklineage.operators.adapters import adapter
-        from airflow_provider_sparklineage.operators.attempt.submit import of_several, submittable
+        from airflow_provider_sparklineage.operators.attempt.submit import (
+            named_unheard,
+            submittable,
+        )
 
         of_service = adapter(self.lineage_adapter)
         submissions, target = of_service.read(self, context)
@@ -619,7 +627,7 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
             changed.append(after)
         if any(after is not before for after, before in zip(changed, submissions, strict=True)):
             of_service.write(self, changed)
-        return of_several(capture)
+        return named_unheard(capture, changed)
 
     def _lineage_running(self, context: Context) -> AbstractContextManager[None]:  # noqa: ARG002  (for those that need it)
         """Give a context manager in which the job runs.

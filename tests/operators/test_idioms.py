@@ -15,6 +15,12 @@ from copy import deepcopy
 from types import MappingProxyType
 
 import pytest
+from airflow.providers.amazon.aws.operators.emr import (
+    EmrAddStepsOperator,
+    EmrContainerOperator,
+    EmrServerlessStartJobOperator,
+)
+from airflow.providers.amazon.aws.operators.glue import GlueJobOperator
 from airflow.providers.apache.livy.operators.livy import LivyOperator
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.providers.apache.spark.operators.spark_pyspark import PySparkOperator
@@ -22,6 +28,12 @@ from airflow.providers.apache.spark.operators.spark_sql import SparkSqlOperator
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk.bases.operator import BaseOperator
 
+from airflow_provider_sparklineage.operators.emr import (
+    SparkLineageEmrContainerOperator,
+    SparkLineageEmrServerlessOperator,
+    SparkLineageEmrStepsOperator,
+)
+from airflow_provider_sparklineage.operators.glue import SparkLineageGlueOperator
 from airflow_provider_sparklineage.operators.lineage_mixin import ARGUMENTS as OF_LINEAGE
 from airflow_provider_sparklineage.operators.livy import SparkLineageLivyOperator
 from airflow_provider_sparklineage.operators.pyspark import SparkLineagePySparkOperator
@@ -753,6 +765,10 @@ operators lack from Python 3.12 on, where ``typing.Generic`` has no ``__slots__`
         (SparkLineagePySparkOperator, PySparkOperator),
         (SparkLineageSqlOperator, SparkSqlOperator),
         (SparkLineageLivyOperator, LivyOperator),
+        (SparkLineageEmrServerlessOperator, EmrServerlessStartJobOperator),
+        (SparkLineageEmrContainerOperator, EmrContainerOperator),
+        (SparkLineageEmrStepsOperator, EmrAddStepsOperator),
+        (SparkLineageGlueOperator, GlueJobOperator),
     ],
 )
 def test_what_is_no_argument_has_lineage_in_its_name(ours, stock):

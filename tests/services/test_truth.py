@@ -16,6 +16,10 @@ SERVICES = (
     "dataproc_job",
     "dataproc_batch",
     "dataproc_workflow",
+    "emr_serverless",
+    "emr_containers",
+    "emr_steps",
+    "glue",
     "synapse",
 )
 

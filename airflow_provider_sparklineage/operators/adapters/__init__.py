@@ -16,20 +16,26 @@ service is imported by the operator's module alone, which nobody imports without
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 from airflow.providers.common.compat.openlineage.utils.spark import (
     inject_transport_information_into_spark_properties,
 )
 from airflow.providers.common.compat.sdk import conf
 
+from airflow_provider_sparklineage.model.credentials import logger
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from airflow.providers.common.compat.sdk import Context
 
     from airflow_provider_sparklineage.spark.submit.deploy_mode import Target
     from airflow_provider_sparklineage.spark.submit.submission import Submission
+
+T = TypeVar("T")
+
+log = logger(__name__)
 
 
 class Adapter(Protocol):
@@ -59,6 +65,18 @@ TRANSPORT_FLAG = "openlineage_inject_transport_info"
 def adapter(name: str) -> Adapter:
     """Import the adapter of a name, which is that of its module."""
     return cast("Adapter", import_module(f"{__name__}.{name}"))
+
+
+def looked_up(ask: Callable[[], T]) -> T | None:
+    """Ask a service about the place to which a job is submitted; None if the answer is an error.
+
+    :param ask: sends the request; the worker may lack the permission for it
+    """
+    try:
+        return ask()
+    except Exception:
+        log.debug("The service did not say what was asked.", exc_info=True)
+        return None
 
 
 # If `openlineage_inject_transport_info` asks for it, Spark gets Airflow's own transport. The stock

@@ -44,10 +44,12 @@ from airflow_provider_sparklineage.settings.connection import DEFAULT_CONN_ID
 from airflow_provider_sparklineage.spark.capture import bundle as bundles
 from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle, Manifest, TaskIdentity
 from airflow_provider_sparklineage.spark.submit import additions, deploy_mode, injection
+from airflow_provider_sparklineage.spark.submit.listener import LISTENER_CLASS
+from airflow_provider_sparklineage.spark.submit.submission import listed
 from airflow_provider_sparklineage.spark.submit.submitted_files import Links, PropertiesFile
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from airflow.providers.common.compat.sdk import Context
@@ -388,6 +390,25 @@ def refused(capture: Capture, error: Exception) -> Capture:
     return capture.degraded(code, str(error) if known else f"{type(error).__name__}: {error}")
 
 
+def named_unheard(capture: Capture, submissions: Sequence[Submission]) -> Capture:
+    """Note, for a task with several submissions, that some of them have no listener.
+
+    The reason that each of these has noted may be one that deliveries disprove; but here the
+    deliveries are those of the other drivers.
+    """
+    key = "spark.extraListeners"
+    unheard = [s for s in submissions if LISTENER_CLASS not in listed(s.value(key))]
+    if not unheard or len(unheard) == len(submissions):
+        return capture
+    elsewhere = DegradationCode.DRIVER_ELSEWHERE
+    reasons = [d.message for d in capture.bundle.manifest.degradations if d.code is elsewhere]
+    return capture.degraded(
+        DegradationCode.LISTENER_UNAVAILABLE,
+        f"{len(unheard)} of the {len(submissions)} Spark applications of the task run without the "
+        f"listener, so what they read and write is not in this event. {' '.join(reasons)}".strip(),
+    )
+
+
 def declared(capture: Capture, known: Declared) -> Capture:
     """Note in the manifest the datasets and partitions that the task declares.
 
@@ -490,21 +511,6 @@ def submittable(
         except Exception as error:
             capture = refused(capture, error)
     return protected(capture, submission, target)
-
-
-def of_several(capture: Capture) -> Capture:
-    """Give the capture of a task that submits several jobs, when all have been looked at.
-
-    A job to which nothing could be added is without a listener, although other drivers of the task
-    deliver: collecting takes ``driver_elsewhere`` back when anything was delivered.
-    """
-    manifest, elsewhere = capture.bundle.manifest, DegradationCode.DRIVER_ELSEWHERE
-    if not manifest.remote or all(d.code is not elsewhere for d in manifest.degradations):
-        return capture
-    listener = DegradationCode.LISTENER_UNAVAILABLE
-    codes = [listener if d.code is elsewhere else d.code for d in manifest.degradations]
-    messages = [d.message for d in manifest.degradations]
-    return capture.noted(degradations=tuple(map(Degradation, codes, messages)))
 
 
 def _with_public_transport(

@@ -176,7 +176,7 @@ def injected(
     # If the driver has other jars, in a pod's image for instance, the jars of the worker's Spark
     # are not looked at.
     there = spark if files.has_jars_of_worker else replace(spark, home=None)
-    listeners = listener_selection.job_listeners(submission, there)
+    listeners = listener_selection.job_listeners(submission, there, target.listener)
     own = listener_selection.only_listener(listeners, submission, there)
     jars: list[str] = []
     if own is None:

@@ -63,6 +63,8 @@ class Target(NamedTuple):
         spark-submit or the task's process starts it
     :param spark: the versions of Spark and of Scala that the service runs; None if they are not
         known from the submission
+    :param listener: the name of the OpenLineage listener that the service's Spark brings; empty if
+        it brings none, or the job replaces it
     :param has_properties_file: whether the operator can pass a properties file
     :param passes_environment: whether the operator can pass environment variables
     :param is_deferred: whether the task may leave the worker while its job runs
@@ -80,6 +82,7 @@ class Target(NamedTuple):
     is_in_process: bool = False
     service: str = ""
     spark: tuple[str, str] | None = None
+    listener: str = ""
     has_properties_file: bool = True
     passes_environment: bool = True
     is_deferred: bool = False

@@ -210,6 +210,8 @@ def transport_secrets(submission: Submission) -> tuple[str, ...]:
     texts: list[str] = []
     for key in _secret_keys(submission):
         value = submission.value(key) or ""
+        if value.startswith(_REFERENCE):
+            continue
         url = _url(value) if "://" in value else None
         password = url.password if url else None
         scheme = _AUTHORIZATION.fullmatch(value)
@@ -218,11 +220,11 @@ def transport_secrets(submission: Submission) -> tuple[str, ...]:
 
 
 def _secret_keys(submission: Submission) -> list[str]:
-    """List the keys of the transport properties whose values may be secrets."""
+    """List the keys of the transport properties whose values may be secrets in the driver."""
     return [
         key
         for key in sorted(submission.keys())
-        if key.startswith(TRANSPORT) and not is_public(key, submission.value(key) or "")
+        if key.startswith(TRANSPORT) and not _is_harmless(key, submission.value(key) or "")
     ]
 
 
@@ -231,12 +233,24 @@ _PUBLIC = re.compile(
     r"auth\.type|transports|headers\.(?i:Accept|Content-Type|User-Agent)"
 )
 
+_REFERENCE = "EMR.secret@"
+"""The prefix of a value that EMR Serverless replaces, in the driver, by a secret of the Secrets
+Manager; the name or the ARN of the secret follows."""
+
 
 def is_public(key: str, value: str) -> bool:
-    """Whether a property of a transport is certainly not a secret.
+    """Whether all may see a property of a transport: it is no secret, or a reference to one.
 
     :param key: the full name of the property; the transport may be a child of a composite one
     :param value: the value of the property
+    """
+    return value.startswith(_REFERENCE) or _is_harmless(key, value)
+
+
+def _is_harmless(key: str, value: str) -> bool:
+    """Whether a property of a transport is certainly not a secret, nor will be one in the driver.
+
+    So Spark has to redact a reference to a secret: in the driver, the secret is in its place.
     """
     suffix = re.sub(r"^transports\.[^.]+\.", "", key.removeprefix(TRANSPORT))
     if suffix in ("url", "endpoint"):

@@ -46,6 +46,8 @@ class ListenerSource(StrEnum):
     PACKAGES = "--packages"
     DRIVER = "the driver's class path"
     SPARK = "Spark's own jars"
+    SERVICE = "the service's Spark"
+    """A service has its jars and those of the job on one class path."""
 
     @property
     def is_of_jvm(self) -> bool:
@@ -81,7 +83,7 @@ _CONNECTOR = (
 
 
 def job_listeners(
-    submission: Submission, distribution: SparkDistribution
+    submission: Submission, distribution: SparkDistribution, of_service: str = ""
 ) -> tuple[JobListener, ...]:
     """Find all listeners that a submission would have.
 
@@ -90,6 +92,7 @@ def job_listeners(
     because people rename jars.
 
     :param distribution: the Spark whose own jars may have a listener
+    :param of_service: the name of the listener that the service's Spark brings; empty for none
     :return: each listener once
     """
     listeners = [*_in_files(ListenerSource.JARS, submission.listed_jars())]
@@ -97,6 +100,9 @@ def job_listeners(
     for package in submission.listed_packages():
         if (identity := listener.identity_of_coordinate(package)) is not None:
             listeners.append(JobListener(ListenerSource.PACKAGES, package, identity))
+    if of_service:
+        unknown = Identity(None, None)
+        listeners.append(JobListener(ListenerSource.SERVICE, of_service, unknown))
     for jar in distribution.own_jars:
         if (identity := listener.identity_of_name(jar.name)) is not None:
             listeners.append(JobListener(ListenerSource.SPARK, str(jar), identity, jar))

@@ -23,13 +23,14 @@ class Release(NamedTuple):
 
 # Read on 2026-11-30 in the release notes of each service, which its entry names.
 EMR = (
-    # Amazon EMR Release Guide, "Application versions in Amazon EMR 7.x releases"; of EMR on EKS and
-    # EMR Serverless the same, whose labels end with -latest or a date
+    # Amazon EMR Release Guide, "Application versions in Amazon EMR 7.x releases" and "Spark release
+    # history"; labels of EMR on EKS have -latest or a date at their end
     Release(r"emr-7\.\d+\.\d+(-.*)?", ("3.5", "2.12")),
 )
 GLUE = (
     # AWS Glue Developer Guide, "AWS Glue versions"
     Release(r"5\.[01]", ("3.5", "2.12")),
+    Release(r"6\.0", ("4.1", "2.13")),
 )
 DATAPROC = (
     # Dataproc, "Supported Dataproc image versions"

@@ -5,6 +5,12 @@ from __future__ import annotations
 from functools import partial
 
 import pytest
+from airflow.providers.amazon.aws.operators.emr import (
+    EmrAddStepsOperator,
+    EmrContainerOperator,
+    EmrServerlessStartJobOperator,
+)
+from airflow.providers.amazon.aws.operators.glue import GlueJobOperator
 from airflow.providers.apache.livy.operators.livy import LivyOperator
 from airflow.providers.apache.spark.operators.spark_jdbc import SparkJDBCOperator
 from airflow.providers.apache.spark.operators.spark_pipelines import SparkPipelinesOperator
@@ -173,6 +179,9 @@ class PySparkWithoutSuper(PySparkOperator):
         return context and self.execute_callable()
 
 
+JOB_RUN = {"execution_role_arn": "arn", "job_driver": {}}
+
+
 def decided(make, rules=ADOPT_ALL):
     with DAG("shop", schedule=None, tags=["spark"]) as dag:
         make()
@@ -205,6 +214,18 @@ def mapped(cls, **kwargs):
         pytest.param(of(LivyOperator, file="a.py"), id="Livy"),
         pytest.param(of(LivyOperator, file="a.py", deferrable=True), id="Livy, deferrable"),
         pytest.param(of(ShopLivy, file="a.py", deferrable=True), id="a Livy of the user's own"),
+        pytest.param(
+            of(EmrServerlessStartJobOperator, deferrable=True, application_id="a", **JOB_RUN),
+            id="EMR Serverless, deferrable",
+        ),
+        pytest.param(
+            of(
+                EmrContainerOperator, name="a", virtual_cluster_id="b", release_label="c", **JOB_RUN
+            ),
+            id="EMR on EKS",
+        ),
+        pytest.param(of(EmrAddStepsOperator, job_flow_id="j-1", deferrable=True), id="EMR steps"),
+        pytest.param(of(GlueJobOperator, deferrable=True), id="Glue, deferrable"),
         pytest.param(of(PySparkOperator, python_callable=function), id="PySpark"),
         pytest.param(of(ShopPySpark, python_callable=function), id="PySpark, called its own way"),
         pytest.param(lambda: task.pyspark(function)(), id="@task.pyspark"),

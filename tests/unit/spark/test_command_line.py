@@ -212,9 +212,11 @@ def test_what_is_written_is_what_is_read(before, after, jars, py_files):
     ("releases", "label", "spark"),
     [
         (EMR, "emr-7.9.0", ("3.5", "2.12")),
+        (EMR, "emr-7.10.0-20250801", ("3.5", "2.12")),
         (EMR, "emr-7.12.0-latest", ("3.5", "2.12")),
         (EMR, "emr-6.15.0", None),
         (GLUE, "5.0", ("3.5", "2.12")),
+        (GLUE, "6.0", ("4.1", "2.13")),
         (GLUE, "4.0", None),
         (DATAPROC, "2.2.65-debian12", ("3.5", "2.12")),
         (DATAPROC, "2.20", None),
