@@ -38,6 +38,8 @@ def demanded(environment):
         spark = Requirement(f"pyspark=={environment.removeprefix('spark-')}.*")
         return [*(r for r in own if "airflow" not in r.name), *group("test"), spark]
     own += [Requirement(line) for line in extras["history"]]
+    if environment == "services":
+        own += [Requirement(line) for name in ("google", "azure") for line in extras[name]]
     if not environment.startswith("airflow-"):
         return [*own, *group("dev")]
     airflow = Requirement(f"apache-airflow=={environment.removeprefix('airflow-')}.*")
@@ -79,6 +81,7 @@ def test_each_supported_environment_has_its_pins():
     expected = [
         *(f"airflow-{airflow}" for airflow in AIRFLOWS),
         "dev",
+        "services",
         *(f"spark-{spark}" for spark in SPARKS),
     ]
     assert [file.stem.removeprefix("requirements-") for file in FILES] == expected
