@@ -13,6 +13,7 @@ from airflow.providers.cncf.kubernetes.operators.spark_kubernetes import SparkKu
 from airflow.sdk import DAG
 from airflow.sdk.bases.operator import ExecutorSafeguard
 from airflow.sdk.exceptions import AirflowException, TaskDeferralError, TaskDeferred
+from kubernetes.client.models import V1EnvVar
 
 from airflow_provider_sparklineage.operators import adapters
 from airflow_provider_sparklineage.operators.adoption import adopting
@@ -288,6 +289,23 @@ def test_a_transport_from_a_secret_stays_alone(kubernetes, execute, form):
     assert "collect_only" in message
 
 
+NESTED = {
+    "a mapping": {KEY["name"]: "x"},
+    "mappings": [{**KEY, "value": "x"}],
+    "objects": [V1EnvVar(**KEY, value="x"), V1EnvVar(name="STAGE", value="x")],
+    "none": None,
+}
+
+
+@pytest.mark.parametrize("form", NESTED)
+def test_variables_of_the_nested_form_count_too(context, form):
+    body = {"spark": application(), "kubernetes": {"env_vars": NESTED[form]}}
+    [submission], _ = adapters.adapter("spark_kubernetes").read(
+        operator(template_spec=body), context
+    )
+    assert [*submission.env_vars] == ([] if form == "none" else [KEY["name"]])
+
+
 def test_a_transport_from_a_secret_may_be_given_up(kubernetes, execute, monkeypatch):
     monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__EXISTING_TRANSPORT", "collect_only")
     task = operator(template_spec=application(driver=BY_SECRETS["env"]))
@@ -301,6 +319,7 @@ def test_a_transport_from_a_secret_may_be_given_up(kubernetes, execute, monkeypa
         (application(sparkConf="spark.a=b"), "mappings"),
         ({**application(), "kind": "ScheduledSparkApplication"}, "SparkApplication"),
         ({**application(), "apiVersion": "spark.apache.org/v1"}, "SparkApplication"),
+        (application(deps={"jars": "local:///own.jar"}), "lists"),
         (application(mode="in-cluster-client"), "mode: cluster"),
     ],
 )
@@ -308,8 +327,8 @@ def test_another_shape_is_left_to_airflow(kubernetes, execute, broken, reason):
     task = operator(template_spec=copy.deepcopy(broken))
     execute(task)
     spec = created(kubernetes)
-    assert spec.get("sparkConf") == broken["spec"].get("sparkConf")
-    assert "deps" not in spec
+    for name in ("sparkConf", "deps"):
+        assert spec.get(name) == broken["spec"].get(name)
     assert reason in degradations(task)["injection_failed"]
     assert task.lineage_properties == {}
 

@@ -96,7 +96,10 @@ def test_a_class_is_no_python_application(context):
     assert submission.application == ""
 
 
-@pytest.mark.parametrize("broken", ["text", None, {}, {"file": FILE, "conf": "spark.a=b"}])
+@pytest.mark.parametrize(
+    "broken",
+    ["text", None, {}, {"file": FILE, "conf": "spark.a=b"}, {"file": FILE, "jars": "own.jar"}],
+)
 def test_another_shape_is_refused(broken, context):
     with pytest.raises(ListenerError, match="no batch of Synapse"):
         adapters.adapter("synapse").read(task_of(broken), context)

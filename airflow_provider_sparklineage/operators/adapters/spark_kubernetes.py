@@ -6,10 +6,9 @@ of them each time that it asks for ``template_body``, in which the SparkApplicat
 ``spark``, and a file comes before ``template_spec``. So the changed body becomes ``template_spec``,
 and there is no file any more. The arguments ``image`` and ``code_path`` replace what ``spec`` has.
 
-The Spark operator calls spark-submit with the properties and lists of ``spec``, and does not read
-those of a ConfigMap first. ``sparkVersion`` names Spark alone; the tag of an image may name its
-Scala. Everyone who may read SparkApplications sees the properties, but not the variables that
-``spec.driver`` takes from Secrets.
+The Spark operator calls spark-submit with the properties and lists of ``spec``. ``sparkVersion``
+names Spark alone; the tag of an image may name its Scala. Everyone who may read SparkApplications
+sees the properties, but not the variables that ``spec.driver`` takes from Secrets.
 """
 
 from __future__ import annotations
@@ -94,10 +93,12 @@ def spec_of(body: Any) -> Mapping[str, Any]:
     spec = _mapping(application).get("spec")
     kind = (_mapping(application).get("kind"), _group(_mapping(application)))
     parts = [_mapping(spec).get(name) or {} for name in ("sparkConf", "deps", "driver")]
-    if kind != _KIND or not all(isinstance(part, dict) for part in (spec, *parts)):
+    lists = [_mapping(parts[1]).get(name) or [] for name in ("jars", "packages", "pyFiles")]
+    is_known = kind == _KIND and all(isinstance(part, dict) for part in (spec, *parts))
+    if not (is_known and all(isinstance(each, list) for each in lists)):
         msg = (
             "The task has no SparkApplication of sparkoperator.k8s.io whose `spec.sparkConf`, "
-            "`spec.deps` and `spec.driver` are mappings."
+            "`spec.deps` and `spec.driver` are mappings, and the entries of `spec.deps` lists."
         )
         raise ListenerError(msg)
     known: Mapping[str, Any] = _mapping(spec)

@@ -32,9 +32,12 @@ def read(operator: Any, context: Context) -> tuple[list[Submission], Target]:
     """
     payload = operator.payload
     conf = _value(payload, "conf") or {}
-    if not (_value(payload, "file") and isinstance(conf, dict)):
+    lists = [_value(payload, name) or [] for name in ("jars", "pyFiles")]
+    is_known = isinstance(conf, dict) and all(isinstance(each, list) for each in lists)
+    if not (is_known and _value(payload, "file")):
         msg = (
-            "`payload` of the task is no batch of Synapse, with a `file`, and a mapping as `conf`."
+            "`payload` of the task is no batch of Synapse, with a `file`, a mapping as `conf`, and "
+            "lists as `jars` and `pyFiles`."
         )
         raise ListenerError(msg)
     submission = Submission(
