@@ -165,7 +165,8 @@ class DataprocBatchLineageMixin(LineageMixin):
             except AlreadyExists:
                 self._note_earlier_lineage(str(arguments.get("batch_id")))
                 raise
-            self.lineage_try.note(is_submitted=True)
+            # No later try can find a batch by an id that Dataproc has made.
+            self.lineage_try.note(is_submitted=bool(arguments.get("batch_id")))
             return operation
 
         return create_batch
