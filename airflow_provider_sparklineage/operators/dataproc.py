@@ -165,7 +165,8 @@ class DataprocBatchLineageMixin(LineageMixin):
             except AlreadyExists:
                 self._note_earlier_lineage(str(arguments.get("batch_id")))
                 raise
-            self.lineage_try.note(is_submitted=True)
+            # No later try can find a batch by an id that Dataproc has made.
+            self.lineage_try.note(is_submitted=bool(arguments.get("batch_id")))
             return operation
 
         return create_batch
@@ -173,7 +174,7 @@ class DataprocBatchLineageMixin(LineageMixin):
     def _note_earlier_lineage(self, batch: str) -> None:
         """Note that a batch of this id is there: its driver does not deliver to this try.
 
-        The process that resumes a deferred task is told so by the manifest at the location.
+        The process that resumes a deferred task reads this in the manifest at the location.
         """
         from airflow_provider_sparklineage.model.degradations import DegradationCode
         from airflow_provider_sparklineage.operators.attempt import submit

@@ -187,6 +187,26 @@ def test_the_account_of_the_driver_is_that_of_the_clusters_machines(cluster, exp
     assert target.account == expected
 
 
+def test_a_cluster_that_labels_select_is_not_asked():
+    job = {"placement": {"cluster_labels": {"team": "shop"}}, "pyspark_job": PYTHON}
+    operator = submits(job, lineage_cluster=asked)
+    _, target = read(dataproc, operator)
+    assert target.spark is None
+    assert target.account == "google shop cluster [('team', 'shop')]"
+
+
+@pytest.mark.parametrize("way", ["job", "workflow"])
+def test_a_job_that_is_refused_keeps_airflows_transport(way):
+    own = {"software_config": {"properties": {"dataproc:dataproc.lineage.enabled": "true"}}}
+    cluster, transport = {"config": own}, {"openlineage_inject_transport_info": True}
+    operator = submits(of_cluster(pyspark_job=PYTHON), cluster, **transport)
+    operator.template = {"jobs": [operator.job], "placement": {"managed_cluster": cluster}}
+    adapter = {"job": dataproc, "workflow": dataproc_workflow}[way]
+    with pytest.raises(ListenerError, match="own lineage"):
+        adapter.read(operator, {})
+    assert operator.openlineage_inject_transport_info
+
+
 # --- batches --------------------------------------------------------------------------------------
 
 
@@ -299,6 +319,14 @@ def test_each_job_that_starts_spark_is_a_submission():
         "python_file_uris": ["gs://observer.zip"],
     }
     assert second["spark_job"] == {"main_class": "shop.Totals", "properties": {"spark.x": "y"}}
+
+
+def test_a_job_to_which_nothing_is_added_is_written_as_it_was():
+    totals = {"step_id": "b", "spark_job": {"main_class": "shop.Totals"}}
+    operator = instantiates(step(a="1"), totals)
+    (first, second), _ = dataproc_workflow.read(operator, {})
+    dataproc_workflow.write(operator, [longer(first), second])
+    assert operator.template["jobs"][1] == totals
 
 
 @pytest.mark.parametrize(

@@ -37,15 +37,17 @@ def read(operator: Any, context: Context) -> tuple[list[Submission], Target]:
         Dataproc takes, or the cluster has Dataproc's own lineage
     """
     submission = submission_of_job(operator.job)
-    name = field(operator.job, "placement", "cluster_name")
-    config = field(operator.lineage_cluster(name), "config")
+    placement = field(operator.job, "placement")
+    name = field(placement, "cluster_name")
+    config = field(operator.lineage_cluster(name), "config") if name else None
+    spark = spark_of_cluster(config)
     target = Target(
         transport=airflow_transport(operator, TRANSPORT_FLAG, context),
         is_polled=operator.deferrable or not operator.asynchronous,
         service="Dataproc",
-        spark=spark_of_cluster(config),
+        spark=spark,
         is_deferred=operator.deferrable,
-        account=account(operator, of_cluster(config, f"cluster {name}")),
+        account=account(operator, of_cluster(config, selected(name, placement))),
     )
     return [submission], target
 
@@ -125,9 +127,10 @@ def with_submission(job: Any, submission: Submission) -> Any:
     """Give a job with the properties, jars and Python files of a submission that was read of it."""
     name = started(job, JOBS, "`job` of the task")
     spark = field(job, name)
-    properties = with_properties(field(spark, "properties"), submission)
-    spark = with_fields(spark, properties=properties, **longer_lists(spark, submission))
-    return with_fields(job, **{name: spark})
+    own, changed = field(spark, "properties") or {}, longer_lists(spark, submission)
+    if (properties := with_properties(own, submission)) != dict(own):
+        changed["properties"] = properties
+    return with_fields(job, **{name: with_fields(spark, **changed)})
 
 
 def properties_of(job: Any) -> Mapping[str, Any]:
@@ -145,7 +148,7 @@ def with_properties(own: Any, submission: Submission) -> dict[str, Any]:
     }
 
 
-def longer_lists(job: Any, submission: Submission) -> dict[str, list[str]]:
+def longer_lists(job: Any, submission: Submission) -> dict[str, Any]:
     """Give the lists of a job to which a submission adds entries, by the name of the field."""
     lists = {"jar_file_uris": submission.jars, "python_file_uris": submission.py_files}
     added = {
@@ -178,6 +181,12 @@ def spark_of_cluster(config: Any) -> tuple[str, str] | None:
         "Create the cluster with the property dataproc:dataproc.lineage.enabled=false.",
     )
     return releases.spark_of(releases.DATAPROC, field(software, "image_version"))
+
+
+def selected(name: object, placement: Any) -> str:
+    """Give a text for the cluster that a placement selects by a name, or else by labels."""
+    labels = field(placement, "cluster_labels") or {}
+    return f"cluster {name or sorted(labels.items())}"
 
 
 def of_cluster(config: Any, otherwise: str) -> str:

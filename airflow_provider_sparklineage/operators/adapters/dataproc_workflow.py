@@ -22,6 +22,7 @@ from airflow_provider_sparklineage.operators.adapters.dataproc import (
     account,
     field,
     of_cluster,
+    selected,
     spark_of_cluster,
     with_fields,
     with_submission,
@@ -47,14 +48,15 @@ def read(operator: Any, context: Context) -> tuple[list[Submission], Target]:
     submissions = [dataproc.submission_of_job(job) for job in jobs]
     placement = field(operator.template, "placement")
     config = field(placement, "managed_cluster", "config")
-    labels = field(placement, "cluster_selector", "cluster_labels") or {}
+    spark = spark_of_cluster(config)
+    cluster = selected(None, field(placement, "cluster_selector"))
     target = Target(
         transport=airflow_transport(operator, TRANSPORT_FLAG, context),
         is_polled=True,
         service="Dataproc",
-        spark=spark_of_cluster(config),
+        spark=spark,
         is_deferred=operator.deferrable,
-        account=account(operator, of_cluster(config, f"cluster {sorted(labels.items())}")),
+        account=account(operator, of_cluster(config, cluster)),
     )
     return submissions, target
 
