@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowOptionalProviderFeatureException
 
+from airflow_provider_sparklineage.model.exceptions import ListenerError
 from airflow_provider_sparklineage.operators.adapters import (
     emr_containers,
     emr_serverless,
@@ -27,7 +29,16 @@ except ImportError as error:
     raise AirflowOptionalProviderFeatureException(msg) from error
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
+
+    from airflow_provider_sparklineage.spark.submit.submission import Submission
+
+
+def _properties(read: Callable[[], Sequence[Submission]]) -> Mapping[str, Any]:
+    """Give the properties of a task's submissions; {} if it starts no Spark."""
+    with suppress(ListenerError):
+        return {key: value for each in read() for key, value in each.conf.items()}
+    return {}
 
 
 class EmrServerlessLineageMixin(LineageMixin):
@@ -54,7 +65,7 @@ class EmrServerlessLineageMixin(LineageMixin):
     @property
     def lineage_properties(self) -> Mapping[str, Any]:
         """The properties of the job run."""
-        return emr_serverless.job_run(self, emr_serverless.DRIVER).conf
+        return _properties(lambda: [emr_serverless.job_run(self, emr_serverless.DRIVER)])
 
     def _is_lineage_refused(self) -> bool:
         """Whether EMR gave no id of a job run."""
@@ -96,7 +107,7 @@ class EmrContainerLineageMixin(EmrServerlessLineageMixin):
     @property
     def lineage_properties(self) -> Mapping[str, Any]:
         """The properties of the job run."""
-        return emr_serverless.job_run(self, emr_containers.DRIVER).conf
+        return _properties(lambda: [emr_serverless.job_run(self, emr_containers.DRIVER)])
 
 
 class SparkLineageEmrContainerOperator(EmrContainerLineageMixin, EmrContainerOperator):
@@ -136,9 +147,7 @@ class EmrStepsLineageMixin(LineageMixin):
     @property
     def lineage_properties(self) -> Mapping[str, Any]:
         """The properties of all steps; if several set one, that of the last."""
-        return {
-            key: value for step in emr_steps.spark_steps(self) for key, value in step.conf.items()
-        }
+        return _properties(lambda: emr_steps.spark_steps(self))
 
 
 class SparkLineageEmrStepsOperator(EmrStepsLineageMixin, EmrAddStepsOperator):

@@ -69,7 +69,7 @@ class SparkLineageGlueOperator(GlueLineageMixin, GlueJobOperator):
     A drop-in for GlueJobOperator: the run is not changed, but for the configuration of the
     OpenLineage listener and the observer, which Glue gets from the capture location. So that
     location has to be a URL that the job's role and the workers reach. Up to Glue 4.0 the listener
-    comes from there, too; from 5.0 on, Glue has its own.
+    comes from there, too; Glue 5 has its own.
 
     .. seealso::
         :class:`~airflow.providers.amazon.aws.operators.glue.GlueJobOperator` for all further

@@ -216,10 +216,12 @@ def test_flags_win_and_are_changed_where_they_have_a_property_already(emr, execu
 
 def test_what_a_classification_does_not_take_goes_into_the_flags(emr, execute):
     many = {f"spark.shop.{number}": "1" for number in range(95)}
-    execute(emr.operator(conf=many))
+    execute(emr.operator(conf=many, flags="--conf spark.shop.1=2"))
     run, conf = emr.given()
     assert conf == many
-    assert "--conf spark.extraListeners=" in run.job_driver[emr.driver]["sparkSubmitParameters"]
+    text = run.job_driver[emr.driver]["sparkSubmitParameters"]
+    assert text.startswith("--conf spark.shop.1=2 --conf spark.")
+    assert "--conf spark.extraListeners=" in text
 
 
 def test_a_long_list_of_jars_goes_into_the_flags(emr, execute):

@@ -107,7 +107,7 @@ def test_what_the_run_did_is_the_lineage_of_the_task(glue, execute):
     assert task.script_args == before
 
 
-def test_from_glue_5_on_no_listener_is_added_to_the_one_that_glue_brings(glue, execute):
+def test_no_listener_is_added_to_the_one_of_glue_5(glue, execute):
     execute(operator())
     arguments, properties = glue.given()
     assert "--extra-jars" not in arguments
@@ -228,9 +228,10 @@ def test_no_secret_is_shown_by_glue_and_the_lineage_is_whole(glue, execute, monk
     [
         ({"Command": {"Name": "pythonshell", "ScriptLocation": "s3://a.py"}}, "pythonshell"),
         ({"NonOverridableArguments": {"--conf": "spark.a=b"}}, "--conf"),
-        ({"GlueVersion": "newest"}, "GlueVersion"),
+        ({"GlueVersion": "6.0"}, "brings a listener is not known"),
+        ({"GlueVersion": "newest"}, "Set GlueVersion"),
     ],
-    ids=["a Python shell", "arguments that stay", "an unknown version"],
+    ids=["a Python shell", "arguments that stay", "a later version", "no version"],
 )
 def test_other_jobs_are_left_to_airflow(glue, execute, job, reason):
     made(**job)

@@ -114,7 +114,7 @@ def write_job_run(operator: Any, key: str, submission: Submission) -> None:
             conf[name] = value
     in_text = {name for name, value in conf.items() if name in own.conf or len(value) > _LONGEST}
     if len(before | conf) - len(in_text) > _MOST:
-        in_text = {*own.conf, *conf} - {*before}
+        in_text |= conf.keys() - before.keys()
     flags = replace(
         own,
         conf={name: value for name, value in conf.items() if name in in_text},

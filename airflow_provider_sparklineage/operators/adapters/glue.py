@@ -2,9 +2,9 @@
 
 The properties of a run are in one of its arguments, ``--conf``: a text of pairs with `` --conf ``
 between them. An argument of a run takes the place of the job's default argument of that name, so
-the additions are to the job's own value if the run has none. From Glue 5.0 on, Spark brings an
+the additions are to the job's own value if the run has none. The Spark of Glue 5 brings an
 OpenLineage listener, and a second one could end the SparkContext: such a job gets configuration and
-the observer, but no jar, unless it replaces Glue's listener by ``--extra-jars`` and
+the observer, but no jar. A job may replace Glue's listener by ``--extra-jars`` and
 ``--user-jars-first``. So Glue's version has to be known. All arguments are shown to those who may
 read the run.
 """
@@ -28,26 +28,25 @@ if TYPE_CHECKING:
 
 CONF = "--conf"
 _FILES = {"--extra-jars": "jars", "--extra-py-files": "py_files"}
-_FIRST_WITH_LISTENER = 5
+_NO_VERSION = "of an unknown version"
+_BRINGS_LISTENER = {"0": False, "1": False, "2": False, "3": False, "4": False, "5": True}
+"""Whether the Spark of a major version of Glue brings a listener."""
 
 
 def read(operator: Any, context: Context) -> tuple[list[Submission], Target]:
     """Read the run that the operator is going to start, and its job.
 
     :raise ListenerError: if the job runs no Spark, does not take the arguments, or has another form
-        than Glue takes; or if Glue's version is not known
+        than Glue takes; or if it is not known whether Glue's Spark brings a listener
     """
     job = _job(operator)
-    command, version = job.get("Command") or {}, str(job.get("GlueVersion"))
+    command, version = job.get("Command") or {}, str(job.get("GlueVersion") or _NO_VERSION)
     if command.get("Name", "glueetl") not in ("glueetl", "gluestreaming"):
         msg = f"A job of the kind {command['Name']} starts no Spark."
         raise ListenerError(msg)
     if fixed := {CONF, *_FILES} & {*(job.get("NonOverridableArguments") or {})}:
         msg = f"The job sets {', '.join(sorted(fixed))} for all runs, which cannot be changed."
         raise ListenerError(msg)
-    if not re.fullmatch(r"\d+\.\d+", version):
-        problem = "The version of Glue is not known, and so not if its Spark brings a listener."
-        raise ListenerError(problem, "Set GlueVersion in `create_job_kwargs`, or in the job.")
     arguments = {**(job.get("DefaultArguments") or {}), **operator.script_args}
     submission = Submission(
         conf=properties(arguments),
@@ -106,9 +105,22 @@ def _job(operator: Any) -> dict[str, Any]:
 
 
 def _listener(version: str, submission: Submission, arguments: Mapping[str, Any]) -> str:
-    """Give the name of the listener that Glue's Spark brings; empty if the job has none of it."""
+    """Give the name of the listener that Glue's Spark brings; empty if it brings none.
+
+    It is empty, too, if the job replaces that listener by its own.
+
+    :raise ListenerError: if it is not known whether this version of Glue brings a listener
+    """
     jars = submission.listed_jars()
     has_own = any(identity_of_name(jar.rpartition("/")[2]) for jar in jars)
-    is_replaced = has_own and str(arguments.get("--user-jars-first")).lower() == "true"
-    is_brought = int(version.partition(".")[0]) >= _FIRST_WITH_LISTENER
-    return f"the listener of Glue {version}" if is_brought and not is_replaced else ""
+    if has_own and str(arguments.get("--user-jars-first")).lower() == "true":
+        return ""
+    brings = _BRINGS_LISTENER.get(version.partition(".")[0])
+    if brings is None:
+        problem = f"Whether Glue {version} brings a listener is not known."
+        fix = (
+            "Set GlueVersion in `create_job_kwargs` or in the job. Or give the listener of the "
+            "job's Spark in --extra-jars, and --user-jars-first: 'true'."
+        )
+        raise ListenerError(problem, fix)
+    return f"the listener of Glue {version}" if brings else ""
