@@ -8,14 +8,15 @@ from airflow.providers.common.compat.sdk import AirflowOptionalProviderFeatureEx
 
 from airflow_provider_sparklineage.operators.lineage_mixin import LineageMixin
 
+# The provider is not among those that this package is developed with.
 try:
-    from airflow.providers.microsoft.azure.operators.synapse import (
+    from airflow.providers.microsoft.azure.operators.synapse import (  # type: ignore[import-not-found, unused-ignore]
         AzureSynapseRunSparkBatchOperator,
     )
 except ImportError as error:
     msg = (
         "SparkLineageSynapseOperator needs Airflow's provider for Microsoft Azure. "
-        "Install it: pip install 'airflow-provider-sparklineage[synapse]'"
+        "Install it: pip install 'airflow-provider-sparklineage[azure]'"
     )
     raise AirflowOptionalProviderFeatureException(msg) from error
 
@@ -52,7 +53,10 @@ class SynapseLineageMixin(LineageMixin):
         return getattr(self, "job_id", "unknown") is None
 
 
-class SparkLineageSynapseOperator(SynapseLineageMixin, AzureSynapseRunSparkBatchOperator):
+class SparkLineageSynapseOperator(
+    SynapseLineageMixin,
+    AzureSynapseRunSparkBatchOperator,  # type: ignore[misc, unused-ignore]
+):
     """
     Run a batch in a Spark pool of Azure Synapse and report its data as this task's lineage.
 

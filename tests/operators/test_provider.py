@@ -98,13 +98,15 @@ def test_the_provider_info_is_as_airflows_schema_wants_it():
 
 
 def is_importable(module):
-    """Whether a module can be imported, or says which provider of Airflow it needs."""
+    """Whether a module can be imported, or names the extra that has the provider it needs."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of what other providers depend on
             return bool(importlib.import_module(module))
     except AirflowOptionalProviderFeatureException as error:
-        return "pip install 'airflow-provider-sparklineage[" in str(error)
+        named = re.search(r"pip install 'airflow-provider-sparklineage\[(\w+)\]'", str(error))
+        extras = metadata.metadata("airflow-provider-sparklineage").get_all("Provides-Extra")
+        return named[1] in extras
 
 
 def test_the_commands_are_airflow_commands_too(printed):

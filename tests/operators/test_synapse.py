@@ -111,7 +111,7 @@ def test_without_airflows_provider_the_import_says_what_to_install():
         "import airflow_provider_sparklineage.operators.synapse"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert "pip install 'airflow-provider-sparklineage[synapse]'" in done.stderr
+    assert "pip install 'airflow-provider-sparklineage[azure]'" in done.stderr
 
 
 def test_a_task_that_nobody_waits_for_is_no_polled_one(context):

@@ -24,9 +24,10 @@ from airflow.providers.common.compat.openlineage.utils.spark import (
 from airflow.providers.common.compat.sdk import conf
 
 from airflow_provider_sparklineage.model.credentials import logger
+from airflow_provider_sparklineage.spark.submit.submission import listed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from airflow.providers.common.compat.sdk import Context
 
@@ -65,6 +66,33 @@ TRANSPORT_FLAG = "openlineage_inject_transport_info"
 def adapter(name: str) -> Adapter:
     """Import the adapter of a name, which is that of its module."""
     return cast("Adapter", import_module(f"{__name__}.{name}"))
+
+
+# Services take lists of files as lists, and properties of any type.
+
+
+def text_of(entries: Iterable[object] | str | None) -> str | None:
+    """Give a list of files as the text that spark-submit would get; None if it is empty."""
+    return ",".join([entries] if isinstance(entries, str) else map(str, entries or ())) or None
+
+
+def with_entries(own: Any, text: str | None) -> Any:
+    """Give a list of files with those entries of a text that it does not have.
+
+    :param own: the operator's own list, which is given back if nothing is added to it
+    """
+    known = listed(text_of(own))
+    added = [entry for entry in listed(text) if entry not in known]
+    return [*([own] if isinstance(own, str) else own or ()), *added] if added else own
+
+
+def with_properties(own: Mapping[str, Any] | None, submission: Submission) -> dict[str, Any]:
+    """Give the properties of a submission; one that was not changed keeps the operator's type."""
+    own = own or {}
+    return {
+        key: own[key] if key in own and str(own[key]) == value else value
+        for key, value in submission.conf.items()
+    }
 
 
 def looked_up(ask: Callable[[], T]) -> T | None:

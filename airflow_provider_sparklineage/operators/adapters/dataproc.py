@@ -18,10 +18,16 @@ from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.model.exceptions import ListenerError
-from airflow_provider_sparklineage.operators.adapters import TRANSPORT_FLAG, airflow_transport
+from airflow_provider_sparklineage.operators.adapters import (
+    TRANSPORT_FLAG,
+    airflow_transport,
+    text_of,
+    with_entries,
+    with_properties,
+)
 from airflow_provider_sparklineage.spark.submit import releases
 from airflow_provider_sparklineage.spark.submit.deploy_mode import Target
-from airflow_provider_sparklineage.spark.submit.submission import Submission, listed
+from airflow_provider_sparklineage.spark.submit.submission import Submission
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
@@ -139,23 +145,12 @@ def properties_of(job: Any) -> Mapping[str, Any]:
     return next((each for each in found if isinstance(each, Mapping)), {})
 
 
-def with_properties(own: Any, submission: Submission) -> dict[str, Any]:
-    """Give the properties of a submission, each in the type that it has among the user's own."""
-    own = own or {}
-    return {
-        key: own[key] if key in own and str(own[key]) == value else value
-        for key, value in submission.conf.items()
-    }
-
-
 def longer_lists(job: Any, submission: Submission) -> dict[str, Any]:
     """Give the lists of a job to which a submission adds entries, by the name of the field."""
     lists = {"jar_file_uris": submission.jars, "python_file_uris": submission.py_files}
-    added = {
-        name: [entry for entry in listed(text) if entry not in listed(_text(job, name))]
-        for name, text in lists.items()
-    }
-    return {name: [*(field(job, name) or ()), *more] for name, more in added.items() if more}
+    before = {name: field(job, name) for name in lists}
+    after = {name: with_entries(before[name], text) for name, text in lists.items()}
+    return {name: value for name, value in after.items() if value is not before[name]}
 
 
 def _text(job: Any, name: str) -> str | None:
@@ -163,7 +158,7 @@ def _text(job: Any, name: str) -> str | None:
     if isinstance(entries, str) or not isinstance(entries, Sequence):
         msg = f"`{name}` of a Dataproc job or batch is a list, and here it is not."
         raise ListenerError(msg)
-    return ",".join(map(str, entries)) or None
+    return text_of(entries)
 
 
 # What a cluster tells.

@@ -12,7 +12,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sparklineage.operators.adapters import TRANSPORT_FLAG, airflow_transport
+from airflow_provider_sparklineage.operators.adapters import (
+    TRANSPORT_FLAG,
+    airflow_transport,
+    with_properties,
+)
 from airflow_provider_sparklineage.operators.adapters.dataproc import (
     account,
     field,
@@ -20,7 +24,6 @@ from airflow_provider_sparklineage.operators.adapters.dataproc import (
     started,
     submission_of,
     with_fields,
-    with_properties,
 )
 from airflow_provider_sparklineage.spark.submit import releases
 from airflow_provider_sparklineage.spark.submit.deploy_mode import Target

@@ -10,13 +10,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.model.exceptions import ListenerError
-from airflow_provider_sparklineage.operators.adapters import TRANSPORT_FLAG, airflow_transport
+from airflow_provider_sparklineage.operators.adapters import (
+    TRANSPORT_FLAG,
+    airflow_transport,
+    text_of,
+    with_entries,
+    with_properties,
+)
 from airflow_provider_sparklineage.spark.submit.deploy_mode import Target
-from airflow_provider_sparklineage.spark.submit.submission import Submission, listed
+from airflow_provider_sparklineage.spark.submit.submission import Submission
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from airflow.providers.common.compat.sdk import Context
 
 
@@ -31,8 +35,8 @@ def read(operator: Any, context: Context) -> tuple[list[Submission], Target]:
         raise ListenerError(msg)
     submission = Submission(
         conf={str(key): str(value) for key, value in (batch.get("conf") or {}).items()},
-        jars=_text(batch.get("jars")),
-        py_files=_text(batch.get("py_files")),
+        jars=text_of(batch.get("jars")),
+        py_files=text_of(batch.get("py_files")),
         application="" if batch.get("class_name") else str(batch.get("file") or ""),
     )
     target = Target(
@@ -48,24 +52,9 @@ def read(operator: Any, context: Context) -> tuple[list[Submission], Target]:
 def write(operator: Any, submissions: list[Submission]) -> None:
     """Set the batch's properties, jars and Python files; a property keeps its type."""
     [submission], batch = submissions, operator.spark_params
-    conf = batch.get("conf") or {}
     operator.spark_params = {
         **batch,
-        "conf": {
-            key: conf[key] if str(conf.get(key)) == value else value
-            for key, value in submission.conf.items()
-        },
-        "jars": _list(batch.get("jars"), submission.jars),
-        "py_files": _list(batch.get("py_files"), submission.py_files),
+        "conf": with_properties(batch.get("conf"), submission),
+        "jars": with_entries(batch.get("jars"), submission.jars),
+        "py_files": with_entries(batch.get("py_files"), submission.py_files),
     }
-
-
-def _text(entries: Sequence[object] | str | None) -> str | None:
-    return ",".join([entries] if isinstance(entries, str) else map(str, entries or ())) or None
-
-
-def _list(own: Any, text: str | None) -> Any:
-    """Append the entries of a text that the batch's own list does not have."""
-    known = listed(_text(own))
-    added = [entry for entry in listed(text) if entry not in known]
-    return [*([own] if isinstance(own, str) else own or ()), *added] if added else own

@@ -18,14 +18,19 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.model.exceptions import ListenerError
-from airflow_provider_sparklineage.operators.adapters import configured_transport
+from airflow_provider_sparklineage.operators.adapters import (
+    configured_transport,
+    text_of,
+    with_entries,
+    with_properties,
+)
 from airflow_provider_sparklineage.spark.submit import distribution
 from airflow_provider_sparklineage.spark.submit.deploy_mode import Target
 from airflow_provider_sparklineage.spark.submit.injection import TRANSPORT_VARIABLE
-from airflow_provider_sparklineage.spark.submit.submission import Submission, listed
+from airflow_provider_sparklineage.spark.submit.submission import Submission
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     from airflow.providers.common.compat.sdk import Context
 
@@ -44,9 +49,9 @@ def read(operator: Any, context: Context) -> tuple[list[Submission], Target]:
     application = operator.code_path or spec.get("mainApplicationFile")
     submission = Submission(
         conf={str(key): str(value) for key, value in (spec.get("sparkConf") or {}).items()},
-        jars=_text(deps.get("jars")),
-        packages=_text(deps.get("packages")),
-        py_files=_text(deps.get("pyFiles")),
+        jars=text_of(deps.get("jars")),
+        packages=text_of(deps.get("packages")),
+        py_files=text_of(deps.get("pyFiles")),
         application=str(application or "") if spec.get("type") == "Python" else "",
         env_vars=dict.fromkeys(_transport_variables(body, driver), ""),
     )
@@ -67,13 +72,9 @@ def write(operator: Any, submissions: list[Submission]) -> None:
     """Set the properties, jars and Python files; a property that was not changed keeps its type."""
     [submission], body = submissions, operator.template_body
     application, spec = body["spark"], spec_of(body)
-    conf, deps = spec.get("sparkConf") or {}, spec.get("deps") or {}
-    properties = {
-        key: conf[key] if str(conf.get(key)) == value else value
-        for key, value in submission.conf.items()
-    }
-    deps = _with(deps, "jars", _list(deps.get("jars"), submission.jars))
-    deps = _with(deps, "pyFiles", _list(deps.get("pyFiles"), submission.py_files))
+    deps, properties = spec.get("deps") or {}, with_properties(spec.get("sparkConf"), submission)
+    deps = _with(deps, "jars", with_entries(deps.get("jars"), submission.jars))
+    deps = _with(deps, "pyFiles", with_entries(deps.get("pyFiles"), submission.py_files))
     spec = _with(_with(spec, "sparkConf", properties), "deps", deps)
     operator.template_spec = {**body, "spark": {**application, "spec": spec}}
     operator.application_file = None
@@ -141,13 +142,3 @@ def _transport_variables(body: Mapping[str, Any], driver: Mapping[str, Any]) -> 
     for name in (*names, *(driver.get("envVars") or ()), *(driver.get("envSecretKeyRefs") or ())):
         if str(name).startswith(TRANSPORT_VARIABLE):
             yield str(name)
-
-
-def _text(entries: Sequence[object] | None) -> str | None:
-    return ",".join(map(str, entries or ())) or None
-
-
-def _list(own: Sequence[Any] | None, text: str | None) -> list[Any]:
-    """Append the entries of a text that the spec's own list does not have."""
-    known = listed(_text(own))
-    return [*(own or ()), *(entry for entry in listed(text) if entry not in known)]

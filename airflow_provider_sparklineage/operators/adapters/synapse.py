@@ -12,12 +12,17 @@ from copy import copy
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.model.exceptions import ListenerError
-from airflow_provider_sparklineage.operators.adapters import configured_transport
+from airflow_provider_sparklineage.operators.adapters import (
+    configured_transport,
+    text_of,
+    with_entries,
+    with_properties,
+)
 from airflow_provider_sparklineage.spark.submit.deploy_mode import Target
-from airflow_provider_sparklineage.spark.submit.submission import Submission, listed
+from airflow_provider_sparklineage.spark.submit.submission import Submission
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from airflow.providers.common.compat.sdk import Context
 
@@ -42,8 +47,8 @@ def read(operator: Any, context: Context) -> tuple[list[Submission], Target]:
         raise ListenerError(msg)
     submission = Submission(
         conf={str(key): str(value) for key, value in conf.items()},
-        jars=_text(_value(payload, "jars")),
-        py_files=_text(_value(payload, "pyFiles")),
+        jars=text_of(_value(payload, "jars")),
+        py_files=text_of(_value(payload, "pyFiles")),
         application="" if _value(payload, "className") else str(_value(payload, "file")),
     )
     target = Target(
@@ -58,15 +63,10 @@ def read(operator: Any, context: Context) -> tuple[list[Submission], Target]:
 def write(operator: Any, submissions: list[Submission]) -> None:
     """Set the batch's properties, jars and Python files; a property keeps its type."""
     [submission], payload = submissions, operator.payload
-    conf = _value(payload, "conf") or {}
-    properties = {
-        key: conf[key] if str(conf.get(key)) == value else value
-        for key, value in submission.conf.items()
-    }
     changed = {
-        "conf": properties,
-        "jars": _list(_value(payload, "jars"), submission.jars),
-        "pyFiles": _list(_value(payload, "pyFiles"), submission.py_files),
+        "conf": with_properties(_value(payload, "conf"), submission),
+        "jars": with_entries(_value(payload, "jars"), submission.jars),
+        "pyFiles": with_entries(_value(payload, "pyFiles"), submission.py_files),
     }
     operator.payload = copy(payload)
     for name, value in changed.items():
@@ -97,13 +97,3 @@ def _set(payload: Any, name: str, value: Any) -> None:
         payload[key] = value
     else:
         setattr(payload, key, value)
-
-
-def _text(entries: Sequence[object] | None) -> str | None:
-    return ",".join(map(str, entries or ())) or None
-
-
-def _list(own: Sequence[Any] | None, text: str | None) -> list[Any]:
-    """Append the entries of a text that the batch's own list does not have."""
-    known = listed(_text(own))
-    return [*(own or ()), *(entry for entry in listed(text) if entry not in known)]
