@@ -9,7 +9,8 @@ from airflow.providers.common.compat.sdk import AirflowOptionalProviderFeatureEx
 from airflow_provider_sparklineage.operators.lineage_mixin import LineageMixin
 
 try:
-    from airflow.providers.microsoft.azure.operators.synapse import (
+    # The provider brings fifty packages, so who checks types may not have it.
+    from airflow.providers.microsoft.azure.operators.synapse import (  # type: ignore[import-not-found, unused-ignore]
         AzureSynapseRunSparkBatchOperator,
     )
 except ImportError as error:
@@ -52,7 +53,7 @@ class SynapseLineageMixin(LineageMixin):
         return getattr(self, "job_id", "unknown") is None
 
 
-class SparkLineageSynapseOperator(SynapseLineageMixin, AzureSynapseRunSparkBatchOperator):
+class SparkLineageSynapseOperator(SynapseLineageMixin, AzureSynapseRunSparkBatchOperator):  # type: ignore[misc, unused-ignore]
     """
     Run a batch in a Spark pool of Azure Synapse and report its data as this task's lineage.
 
