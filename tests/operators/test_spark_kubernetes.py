@@ -207,6 +207,8 @@ def test_the_version_of_spark_has_to_be_known(kubernetes, execute, version):
         ({"sparkVersion": "3.5.6"}, "2.12"),
         ({"sparkVersion": "3.5.6-scala2.13"}, "2.13"),
         ({"sparkVersion": "3.5.6", "image": "apache/spark:3.5.6-scala2.13-java17"}, "2.13"),
+        ({"sparkVersion": "3.5.6-scala2.12", "image": "spark:scala2.13"}, "2.12"),
+        ({"sparkVersion": "3.5.6", "driver": {"image": "spark:3.5_scala-2.13"}}, "2.13"),
         ({"sparkVersion": "4.0.1", "image": None}, "2.13"),
     ],
 )
@@ -222,7 +224,8 @@ def test_the_account_decides_what_the_driver_may_read(context):
         return adapters.adapter("spark_kubernetes").read(operator(**more), context)[1].account
 
     theirs = application(driver={"serviceAccount": "other"})
-    assert len({account(), account(namespace="other"), account(template_spec=theirs)}) == 3
+    others = (account(namespace="other"), account(kubernetes_conn_id=None))
+    assert len({account(), *others, account(template_spec=theirs)}) == 4
 
 
 def test_without_a_place_that_both_reach_the_application_is_created_as_it_is(

@@ -55,15 +55,14 @@ def read(operator: Any, context: Context) -> tuple[list[Submission], Target]:
         application=str(application or "") if spec.get("type") == "Python" else "",
         env_vars=dict.fromkeys(_transport_variables(body, driver), ""),
     )
+    account = (operator.kubernetes_conn_id, operator.namespace, driver.get("serviceAccount"))
     target = Target(
         transport=configured_transport(context),
         is_polled=True,
         service="the Spark operator of Kubernetes",
         spark=_spark(spec, driver, operator.image),
         is_deferred=operator.deferrable,
-        account=" ".join(
-            (operator.kubernetes_conn_id, operator.namespace, driver.get("serviceAccount") or "")
-        ),
+        account=" ".join(map(str, account)),
     )
     return [submission], target
 
@@ -124,7 +123,7 @@ def _spark(
 ) -> tuple[str, str] | None:
     """Give the versions of Spark and of Scala; None if ``sparkVersion`` is no version."""
     version = str(spec.get("sparkVersion") or "")
-    scala = _SCALA.search(str(image or driver.get("image") or spec.get("image") or ""))
+    scala = _SCALA.search(f"{version} {driver.get('image') or image or spec.get('image')}")
     with suppress(ValueError):
         spark, usual = distribution.declared(version)
         return spark, scala[1] if scala else usual
