@@ -235,11 +235,23 @@ def test_no_secret_is_shown_by_glue_and_the_lineage_is_whole(glue, execute, monk
 )
 def test_other_jobs_are_left_to_airflow(glue, execute, job, reason):
     made(**job)
-    task = operator()
+    task = operator(openlineage_inject_transport_info=True)
+    task._build_script_args = _noting_the_flag(task, flags := [])
     execute(task)
+    assert flags == [True]
     assert LISTENERS not in glue.given()[0].get("--conf", "")
     assert "--extra-py-files" not in glue.given()[0]
     assert reason in degradations(task)["injection_failed"]
+
+
+def _noting_the_flag(task, flags):
+    """Give what notes whether Airflow would give Spark its own transport."""
+
+    def build(_context):
+        flags.append(task.openlineage_inject_transport_info)
+        return dict(task.script_args)
+
+    return build
 
 
 def test_a_job_that_the_worker_may_not_read_is_left_to_airflow(glue, execute, monkeypatch):

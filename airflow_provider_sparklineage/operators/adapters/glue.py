@@ -54,12 +54,13 @@ def read(operator: Any, context: Context) -> tuple[list[Submission], Target]:
         py_files=arguments.get("--extra-py-files"),
         application=str(command.get("ScriptLocation") or operator.script_location or ""),
     )
+    listener = _listener(version, submission, arguments)
     target = Target(
         transport=airflow_transport(operator, TRANSPORT_FLAG, context),
         is_polled=operator.deferrable or operator.wait_for_completion,
         service="AWS Glue",
         spark=releases.spark_of(releases.GLUE, version),
-        listener=_listener(version, submission, arguments),
+        listener=listener,
         is_deferred=operator.deferrable,
         account=str(job.get("Role") or operator.iam_role_arn or operator.iam_role_name),
     )

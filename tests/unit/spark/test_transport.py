@@ -153,6 +153,15 @@ def test_what_would_hide_half_a_log_is_not_hidden():
     }
 
 
+def test_a_reference_to_a_secret_stays_among_the_arguments_and_spark_redacts_the_secret():
+    reference = {**KEYED, f"{T}auth.apiKey": "EMR.secret@marquez"}
+    after = without_secrets(Submission(conf=reference))
+    assert after.new_file is None
+    assert transport_secrets(after) == ()
+    assert after.conf.items() >= reference.items()
+    assert "auth" in after.conf[REDACTION]
+
+
 def test_without_secrets_nothing_changes():
     before = Submission(conf=HTTP, file_properties={"c": "d"})
     assert without_secrets(before) == before
