@@ -8,10 +8,10 @@ import subprocess
 import sys
 
 import pytest
+from airflow.providers.common.compat.sdk import AirflowException, TaskDeferred
 from airflow.providers.databricks.operators.databricks import DatabricksSubmitRunOperator
 from airflow.sdk import DAG
 from airflow.sdk.bases.operator import ExecutorSafeguard
-from airflow.sdk.exceptions import AirflowException, TaskDeferred
 
 from airflow_provider_sparklineage.model.exceptions import ListenerError
 from airflow_provider_sparklineage.operators.adoption import adopting
@@ -22,6 +22,10 @@ from tests.spark_submit_double import task_context
 
 pytestmark = [
     pytest.mark.airflow,
+    pytest.mark.skipif(
+        not hasattr(DatabricksSubmitRunOperator, "poll_until_complete"),
+        reason="this provider of Databricks has no durable runs",
+    ),
     # The hook asks for the version of its provider so.
     pytest.mark.filterwarnings("ignore:ProvidersManager.hooks is deprecated"),
 ]

@@ -12,9 +12,9 @@ from airflow.providers.amazon.aws.operators.emr import (
     EmrContainerOperator,
     EmrServerlessStartJobOperator,
 )
+from airflow.providers.common.compat.sdk import AirflowException, TaskDeferred
 from airflow.sdk import DAG
 from airflow.sdk.bases.operator import ExecutorSafeguard
-from airflow.sdk.exceptions import AirflowException, TaskDeferralError, TaskDeferred
 from moto.emrcontainers.models import EMRContainersBackend
 from moto.emrserverless.models import EMRServerlessBackend
 
@@ -477,7 +477,7 @@ def test_a_trigger_that_reports_a_failed_job_run_is_an_end(emr, deferred):
 
 def test_a_trigger_that_fails_is_an_end(emr, deferred):
     task = emr.operator(deferrable=True)
-    with pytest.raises(TaskDeferralError):
+    with pytest.raises(AirflowException):
         resumed(task, "__fail__", {"error": "Trigger failure"})
     assert names(facets(task, "failure").inputs) == READ
 

@@ -7,8 +7,8 @@ import json
 
 import pytest
 from airflow.providers.amazon.aws.operators.emr import EmrAddStepsOperator
+from airflow.providers.common.compat.sdk import AirflowException, TaskDeferred
 from airflow.sdk import DAG
-from airflow.sdk.exceptions import AirflowException, TaskDeferred
 
 from airflow_provider_sparklineage.operators.adoption import adopting
 from airflow_provider_sparklineage.operators.emr import SparkLineageEmrStepsOperator

@@ -10,8 +10,8 @@ import sys
 import boto3
 import pytest
 from airflow.providers.amazon.aws.operators.glue import GlueJobOperator
+from airflow.providers.common.compat.sdk import AirflowException, TaskDeferred
 from airflow.sdk import DAG
-from airflow.sdk.exceptions import AirflowException, TaskDeferred
 from moto.glue.models import FakeJob
 
 from airflow_provider_sparklineage.operators import adapters
@@ -33,7 +33,13 @@ from tests.operators.test_emr import (
 from tests.operators.test_rendering import DAY, dated, rendered
 from tests.remote_driver import RecordedDriver
 
-pytestmark = pytest.mark.airflow
+pytestmark = [
+    pytest.mark.airflow,
+    pytest.mark.skipif(
+        not hasattr(GlueJobOperator, "poll_until_complete"),
+        reason="this provider of Amazon has no durable jobs of Glue",
+    ),
+]
 
 LISTENERS = "spark.extraListeners"
 

@@ -10,9 +10,9 @@ import sys
 import pytest
 import yaml
 from airflow.providers.cncf.kubernetes.operators.spark_kubernetes import SparkKubernetesOperator
+from airflow.providers.common.compat.sdk import AirflowException, TaskDeferred
 from airflow.sdk import DAG
 from airflow.sdk.bases.operator import ExecutorSafeguard
-from airflow.sdk.exceptions import AirflowException, TaskDeferralError, TaskDeferred
 from kubernetes.client.models import V1EnvVar
 
 from airflow_provider_sparklineage.operators import adapters
@@ -462,7 +462,7 @@ def test_a_trigger_that_reports_a_failed_driver_is_an_end(deferred, kubernetes):
 
 def test_a_trigger_that_fails_is_an_end(deferred):
     task = operator(deferrable=True)
-    with pytest.raises(TaskDeferralError):
+    with pytest.raises(AirflowException):
         resumed(task, "__fail__", {"error": "Trigger failure"})
     assert names(facets(task, "failure").inputs) == READ
 

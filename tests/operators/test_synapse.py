@@ -9,8 +9,8 @@ import sys
 from types import SimpleNamespace
 
 import pytest
+from airflow.providers.common.compat.sdk import AirflowException
 from airflow.sdk import DAG
-from airflow.sdk.exceptions import AirflowException
 
 from airflow_provider_sparklineage.model.exceptions import ListenerError
 from airflow_provider_sparklineage.operators import adapters
