@@ -1,7 +1,7 @@
 """The Spark of a service's release, by the label that a submission has.
 
-Only releases are here whose Spark this package supports, and whose Scala is certain: a listener for
-another Scala would end the job. For all others, ``spark_version`` has to be set.
+Only releases are here whose Spark this package supports: a listener for another Scala would end the
+job. For all others, ``spark_version`` has to be set.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ class Release(NamedTuple):
     spark: tuple[str, str]
 
 
-# Read on 2026-11-30 in the release notes of each service, which its entry names.
+# As published on 2026-11-30, by series, in what an entry names. Not found there, and taken from the
+# series around them: the Scala of Dataproc's images 2.2 and 2.3, and Serverless 2.3.
 EMR = (
     # Amazon EMR Release Guide, "Application versions in Amazon EMR 7.x releases" and "Spark release
     # history"; labels of EMR on EKS have -latest or a date at their end

@@ -259,7 +259,8 @@ def _options(words: Sequence[str]) -> tuple[list[_Option], list[str]]:
     options: list[_Option] = []
     left = list(words)
     while left and left[0].startswith("-"):
-        flag, equals, value = left[0].partition("=") if left[0][1] == "-" else (left[0], "", "")
+        is_long = left[0].startswith("--")
+        flag, equals, value = left[0].partition("=") if is_long else (left[0], "", "")
         count = 1 if equals or flag in _SWITCHES else 2
         value = value if count == 1 else "".join(left[1:2])
         options.append(_Option(_SHORT.get(flag, flag), value, tuple(left[:count])))

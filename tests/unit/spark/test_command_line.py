@@ -178,6 +178,7 @@ def test_arguments_are_read_as_spark_submit_does():
     assert read_arguments(WORDS[:-3], "job.py").application == "job.py"
     assert read_arguments([]) == Submission()
     assert read_arguments(["--conf"]).application == ""
+    assert read_arguments(["-", "job.py"]).application == ""
 
 
 def test_arguments_that_are_not_changed_keep_their_form():
