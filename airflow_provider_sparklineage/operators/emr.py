@@ -8,11 +8,6 @@ from typing import TYPE_CHECKING, Any
 from airflow.providers.common.compat.sdk import AirflowOptionalProviderFeatureException
 
 from airflow_provider_sparklineage.model.exceptions import ListenerError
-from airflow_provider_sparklineage.operators.adapters import (
-    emr_containers,
-    emr_serverless,
-    emr_steps,
-)
 from airflow_provider_sparklineage.operators.lineage_mixin import LineageMixin
 
 try:
@@ -65,6 +60,8 @@ class EmrServerlessLineageMixin(LineageMixin):
     @property
     def lineage_properties(self) -> Mapping[str, Any]:
         """The properties of the job run."""
+        from airflow_provider_sparklineage.operators.adapters import emr_serverless
+
         return _properties(lambda: [emr_serverless.job_run(self, emr_serverless.DRIVER)])
 
     def _is_lineage_refused(self) -> bool:
@@ -107,6 +104,8 @@ class EmrContainerLineageMixin(EmrServerlessLineageMixin):
     @property
     def lineage_properties(self) -> Mapping[str, Any]:
         """The properties of the job run."""
+        from airflow_provider_sparklineage.operators.adapters import emr_containers, emr_serverless
+
         return _properties(lambda: [emr_serverless.job_run(self, emr_containers.DRIVER)])
 
 
@@ -147,6 +146,8 @@ class EmrStepsLineageMixin(LineageMixin):
     @property
     def lineage_properties(self) -> Mapping[str, Any]:
         """The properties of all steps; if several set one, that of the last."""
+        from airflow_provider_sparklineage.operators.adapters import emr_steps
+
         return _properties(lambda: emr_steps.spark_steps(self))
 
 

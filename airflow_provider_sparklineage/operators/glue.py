@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowOptionalProviderFeatureException
 
-from airflow_provider_sparklineage.operators.adapters import glue
 from airflow_provider_sparklineage.operators.lineage_mixin import ResumableLineageMixin
 
 try:
@@ -44,6 +43,8 @@ class GlueLineageMixin(ResumableLineageMixin):
     @property
     def lineage_properties(self) -> Mapping[str, Any]:
         """The properties of the run, or else those of the job that the operator makes."""
+        from airflow_provider_sparklineage.operators.adapters import glue
+
         operator: Any = self
         defaults = (operator.create_job_kwargs or {}).get("DefaultArguments") or {}
         return glue.properties({**defaults, **operator.script_args})

@@ -61,6 +61,31 @@ def test_a_job_that_runs_long_enough_leaves_nothing_to_import_after_it(tmp_path,
     assert (found != "FOUND []") is imports
 
 
+# Whatever a DAG's file imports is imported each time that the file is parsed.
+PARSING = """
+import importlib, sys, warnings
+from airflow.providers.common.compat.sdk import AirflowOptionalProviderFeatureException
+from airflow_provider_sparklineage.get_provider_info import get_provider_info
+warnings.simplefilter("ignore")
+for module in get_provider_info()["operators"][0]["python-modules"]:
+    try:
+        importlib.import_module(module)
+    except AirflowOptionalProviderFeatureException:
+        pass
+ours = "airflow_provider_sparklineage."
+heavy = (f"{ours}operators.adapters", f"{ours}operators.attempt.submit", f"{ours}event")
+print("FOUND", sorted(m for m in sys.modules if m.startswith(heavy)))
+"""
+
+
+def test_a_dag_file_imports_nothing_that_tasks_need_when_they_run():
+    done = subprocess.run(
+        [sys.executable, "-c", PARSING], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "FOUND []" in done.stdout
+
+
 @pytest.mark.parametrize("delay_s", [0, 100])
 def test_no_thread_is_left_when_the_job_has_ended(monkeypatch, delay_s):
     monkeypatch.setattr(task_try, "IMPORT_DELAY_S", delay_s)
