@@ -479,7 +479,7 @@ def test_a_message_within_a_mapping_stays_one(dataproc, execute):
     assert names(facets(task).inputs) == READ
 
 
-@pytest.mark.parametrize("image", ["2.2.45-debian12", "2.0.1-debian10", None])
+@pytest.mark.parametrize("image", ["2.2.45-debian12", "1.5.1-debian10", None])
 def test_the_version_of_spark_is_that_of_the_image(dataproc, execute, monkeypatch, image):
     monkeypatch.delenv("AIRFLOW__SPARKLINEAGE__SPARK_VERSION")
     dataproc.image = image

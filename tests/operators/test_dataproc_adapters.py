@@ -150,13 +150,22 @@ def test_whether_the_end_is_waited_for(flags, expected):
     assert (target.is_polled, target.is_deferred) == expected
 
 
+def test_the_properties_of_a_cluster_are_kept_below_those_of_the_job():
+    own = {"spark:spark.jars": "gs://b/delta.jar", "core:fs.x": "y"}
+    cluster = {"config": {"software_config": {**IMAGE["software_config"], "properties": own}}}
+    submission, _ = read(dataproc, submits(of_cluster(pyspark_job=PYTHON), cluster))
+    assert submission.conf == {}
+    assert submission.listed_jars() == ["gs://b/delta.jar"]
+
+
 @pytest.mark.parametrize(
     ("cluster", "expected"),
     [
         (None, None),
         ({}, None),
         ({"config": {}}, None),
-        ({"config": {"software_config": {"image_version": "2.1.9-debian11"}}}, None),
+        ({"config": {"software_config": {"image_version": "2.1.9-debian11"}}}, ("3.3", "2.12")),
+        ({"config": {"software_config": {"image_version": "1.5.9-debian10"}}}, None),
         ({"config": IMAGE}, ("3.5", "2.12")),
         ({"config": {"software_config": {"image_version": "2.3.1-ubuntu22"}}}, ("3.5", "2.12")),
         ({"config": {"software_config": {"image_version": "3.0-debian12"}}}, ("4.0", "2.13")),
@@ -249,7 +258,8 @@ def test_a_batch_without_properties_gets_some(runtime):
     ("version", "expected"),
     [
         (None, None),  # the default of the service, which changes
-        ("1.1", None),
+        ("1.1", ("3.3", "2.12")),
+        ("4.0", None),
         ("1.2", ("3.5", "2.12")),
         ("2.2.30", ("3.5", "2.13")),
         ("3.0", ("4.0", "2.13")),

@@ -200,12 +200,9 @@ def test_flags_win_and_are_changed_where_they_have_a_property_already(emr, execu
     execute(emr.operator(flags=flags, conf=defaults))
     run, conf = emr.given()
     text = run.job_driver[emr.driver]["sparkSubmitParameters"]
-    kept, _, changed = text.partition(" --jars ")
-    assert kept == (
-        "--conf 'spark.driver.extraJavaOptions=-Da=1 -Db=2' --conf spark.openlineage.appName=shop"
-    )
-    jars, _, listeners = changed.partition(" --conf spark.extraListeners=")
-    assert jars.startswith("s3://a/own.jar,")
+    assert text.startswith(flags)  # quotes and all; the last flag of a name wins
+    jars, _, listeners = text.removeprefix(flags).partition(" --conf spark.extraListeners=")
+    assert jars.startswith(" --jars s3://a/own.jar,")
     assert jars.endswith(LISTENER)
     assert listeners.startswith("shop.Listener,io.openlineage.")
     assert conf["spark.extraListeners"] == "not.this"
@@ -280,7 +277,7 @@ def test_a_set_version_is_that_of_an_unknown_release(emr, execute, monkeypatch):
     assert names(facets(task).inputs) == READ
 
 
-def test_an_application_that_the_worker_may_not_describe_has_no_known_version(
+def test_an_application_that_the_worker_may_not_describe_keeps_its_properties(
     serverless, execute, monkeypatch
 ):
     task = serverless.operator()
@@ -296,7 +293,28 @@ def test_an_application_that_the_worker_may_not_describe_has_no_known_version(
     monkeypatch.setattr(task.hook.conn, "get_application", get_application)
     execute(task)
     assert serverless.given()[1] == {}
-    assert "spark_version" in degradations(task)["listener_unavailable"]
+    assert "emr-serverless:GetApplication" in degradations(task)["injection_failed"]
+
+
+@pytest.mark.parametrize(
+    ("properties", "more", "reason"),
+    [
+        ({"spark.hadoop.javax.jdo.option.ConnectionPassword": "x"}, {}, "would show spark.hadoop"),
+        ({}, {"config": {"configurationOverrides": {}}}, "`config` of the task"),
+        ({}, {"flags": "--jars a.jar, b.jar --conf spark.a=b"}, "'b.jar', which is no option"),
+    ],
+    ids=["a secret of the application", "twice", "a stray word"],
+)
+def test_a_job_run_that_additions_could_harm_is_left_to_airflow(
+    serverless, execute, monkeypatch, properties, more, reason
+):
+    spark = {"classification": "spark-defaults", "properties": properties}
+    described = {"releaseLabel": "tests", "state": "STARTED", "runtimeConfiguration": [spark]}
+    task = serverless.operator(**more)
+    monkeypatch.setattr(task.hook.conn, "get_application", lambda **_: {"application": described})
+    execute(task)
+    assert serverless.given()[1] == {}
+    assert reason in degradations(task)["injection_failed"]
 
 
 def test_properties_of_the_application_are_not_lost(serverless, execute, monkeypatch):

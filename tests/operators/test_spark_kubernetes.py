@@ -491,3 +491,22 @@ def test_without_airflows_provider_the_import_says_what_to_install():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "pip install 'airflow-provider-sparklineage[kubernetes]'" in done.stderr
+
+
+class MadeAnew(SparkLineageKubernetesOperator):
+    """An operator of the user's that sets jars whenever it is asked for the body."""
+
+    def manage_template_specs(self):
+        body = super().manage_template_specs()
+        body["spark"]["spec"]["deps"] = {"jars": ["s3a://own.jar"]}
+        return body
+
+
+def test_a_body_that_the_tasks_own_code_makes_is_not_half_changed(kubernetes, execute):
+    task = operator(MadeAnew)
+    before = task.template_spec
+    execute(task)
+    assert task.template_spec == before
+    [created] = kubernetes.applications
+    assert "spark.extraListeners" not in (created["spec"].get("sparkConf") or {})
+    assert "own code" in degradations(task)["injection_failed"]

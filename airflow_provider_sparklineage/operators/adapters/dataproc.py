@@ -17,6 +17,8 @@ from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from airflow_provider_sparklineage.model.exceptions import ListenerError
 from airflow_provider_sparklineage.operators.adapters import (
     TRANSPORT_FLAG,
@@ -32,6 +34,7 @@ from airflow_provider_sparklineage.spark.submit.submission import Submission
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
+_OF_SPARK = "spark:"  # before the properties of spark-defaults.conf among those of a cluster
 JOBS = ("pyspark_job", "spark_job", "spark_sql_job")
 """The fields of a job that start Spark and take jars: ``spark_r_job`` takes none."""
 
@@ -47,6 +50,7 @@ def read(operator: Any, context: Context) -> tuple[list[Submission], Target]:
     name = field(placement, "cluster_name")
     config = field(operator.lineage_cluster(name), "config") if name else None
     spark = spark_of_cluster(config)
+    submission = replace(submission, file_properties=defaults_of(config))
     target = Target(
         transport=airflow_transport(operator, TRANSPORT_FLAG, context),
         is_polled=operator.deferrable or not operator.asynchronous,
@@ -162,6 +166,19 @@ def _text(job: Any, name: str) -> str | None:
 
 
 # What a cluster tells.
+
+
+def defaults_of(config: Any) -> dict[str, str]:
+    """Give the properties that a cluster was made with, which are below those of a job.
+
+    :param config: the cluster's ``config``; None if it is not known
+    """
+    own = field(config, "software_config", "properties") or {}
+    return {
+        key.removeprefix(_OF_SPARK): str(value)
+        for key, value in own.items()
+        if key.startswith(_OF_SPARK)
+    }
 
 
 def spark_of_cluster(config: Any) -> tuple[str, str] | None:

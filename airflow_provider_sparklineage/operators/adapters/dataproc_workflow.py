@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from airflow_provider_sparklineage.model.exceptions import ListenerError
 from airflow_provider_sparklineage.operators.adapters import (
     TRANSPORT_FLAG,
@@ -45,9 +47,11 @@ def read(operator: Any, context: Context) -> tuple[list[Submission], Target]:
     if not jobs:
         msg = f"No job of `template` has one of the fields {', '.join(JOBS)}: it starts no Spark."
         raise ListenerError(msg)
-    submissions = [dataproc.submission_of_job(job) for job in jobs]
     placement = field(operator.template, "placement")
     config = field(placement, "managed_cluster", "config")
+    defaults = dataproc.defaults_of(config)
+    read_jobs = (dataproc.submission_of_job(job) for job in jobs)
+    submissions = [replace(job, file_properties=defaults) for job in read_jobs]
     spark = spark_of_cluster(config)
     cluster = selected(None, field(placement, "cluster_selector"))
     target = Target(

@@ -14,6 +14,7 @@ functions here.
 
 from __future__ import annotations
 
+import re
 import shlex
 from typing import TYPE_CHECKING, Any
 
@@ -27,8 +28,11 @@ from airflow_provider_sparklineage.operators.adapters import (
 )
 from airflow_provider_sparklineage.spark.submit import releases
 from airflow_provider_sparklineage.spark.submit.deploy_mode import Target
+from airflow_provider_sparklineage.spark.submit.injection import REDACTED_BY_DEFAULT
 from airflow_provider_sparklineage.spark.submit.submission import (
     Submission,
+    arguments,
+    changes,
     read_arguments,
     with_arguments,
 )
@@ -56,6 +60,7 @@ def read(operator: Any, context: Context) -> tuple[list[Submission], Target]:
     )
     described = (application or {}).get("application", {})
     submission = job_run(operator, DRIVER, described.get("runtimeConfiguration"))
+    _refuse_replacing(operator, described)
     target = Target(
         transport=airflow_transport(operator, TRANSPORT_FLAG, context),
         is_polled=operator.wait_for_completion,
@@ -73,6 +78,28 @@ def write(operator: Any, submissions: list[Submission]) -> None:
     write_job_run(operator, DRIVER, submission)
 
 
+def _refuse_replacing(operator: Any, application: Mapping[str, Any]) -> None:
+    """Refuse a job run if additions would take the place of what is not known, or show a secret.
+
+    :param application: the description of the job run's application; empty if it is not known
+    :raise ListenerError: if so
+    """
+    if {"configurationOverrides", "jobDriver"} & {*(operator.config or {})}:
+        msg = "`config` of the task has a part of the job run that has an argument of its own."
+        raise ListenerError(msg, "Use `configuration_overrides` and `job_driver`.")
+    overrides = operator.configuration_overrides or {}
+    if _spark_defaults(overrides.get("applicationConfiguration")) is not None:
+        return
+    fix = "Give the job run a classification spark-defaults in `configuration_overrides`."
+    if not application:
+        problem = "The application cannot be read, whose properties must not be replaced."
+        raise ListenerError(problem, f"Allow the worker emr-serverless:GetApplication. Or: {fix}")
+    defaults = _spark_defaults(application.get("runtimeConfiguration")) or {}
+    if secrets := [name for name in defaults if re.search(REDACTED_BY_DEFAULT, name)]:
+        problem = f"With the application's properties, the job run would show {secrets[0]}."
+        raise ListenerError(problem, fix)
+
+
 def job_run(operator: Any, key: str, defaults: Any = None) -> Submission:
     """Read a job run of EMR Serverless or of EMR on EKS.
 
@@ -82,7 +109,8 @@ def job_run(operator: Any, key: str, defaults: Any = None) -> Submission:
     """
     try:
         driver, overrides = operator.job_driver[key], operator.configuration_overrides or {}
-        flags = read_arguments(_words(driver), str(driver["entryPoint"]))
+        words = _words(driver)
+        flags = read_arguments(words, str(driver["entryPoint"]))
         properties = _spark_defaults(overrides.get("applicationConfiguration"))
         if properties is None:
             properties = _spark_defaults(defaults) or {}
@@ -93,6 +121,9 @@ def job_run(operator: Any, key: str, defaults: Any = None) -> Submission:
         )
         fix = f"A Spark application has its `entryPoint` in job_driver[{key!r}]."
         raise ListenerError(problem, fix) from error
+    if stray := read_arguments(words).application:
+        problem = f"`sparkSubmitParameters` has {stray!r}, which is no option of spark-submit."
+        raise ListenerError(problem, "Quote values with spaces as for a shell.")
     if flags.properties_file:
         problem = "`--properties-file` takes the place of all properties that could be added."
         raise ListenerError(problem, "Give its properties in `configuration_overrides`.")
@@ -123,7 +154,7 @@ def write_job_run(operator: Any, key: str, submission: Submission) -> None:
     properties = {name: value for name, value in before.items() if name in conf}
     properties |= {name: value for name, value in conf.items() if name not in in_text}
     if flags != own:
-        text = shlex.join(with_arguments(words, flags))
+        text = _changed(str(driver.get("sparkSubmitParameters") or ""), own, flags)
         operator.job_driver = {
             **operator.job_driver,
             key: {**driver, "sparkSubmitParameters": text},
@@ -134,6 +165,16 @@ def write_job_run(operator: Any, key: str, submission: Submission) -> None:
             **overrides,
             "applicationConfiguration": configuration,
         }
+
+
+def _changed(text: str, own: Submission, flags: Submission) -> str:
+    """Append changed flags to a text of flags, because the last one of a name wins.
+
+    The text stays as it is, unless a property has to leave it: nobody knows how EMR reads quotes.
+    """
+    if own.conf.keys() - flags.conf.keys():
+        return shlex.join(with_arguments(shlex.split(text), flags))
+    return f"{text} {shlex.join(arguments(changes(own, flags)))}".strip()
 
 
 def _spark_defaults(classifications: Any) -> dict[str, str] | None:

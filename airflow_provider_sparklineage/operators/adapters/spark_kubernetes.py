@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
+from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.model.exceptions import ListenerError
@@ -68,15 +69,23 @@ def read(operator: Any, context: Context) -> tuple[list[Submission], Target]:
 
 
 def write(operator: Any, submissions: list[Submission]) -> None:
-    """Set the properties, jars and Python files; a property that was not changed keeps its type."""
+    """Set the properties, jars and Python files; a property that was not changed keeps its type.
+
+    :raise ListenerError: if the operator does not take them from its arguments
+    """
     [submission], body = submissions, operator.template_body
     application, spec = body["spark"], spec_of(body)
     deps, properties = spec.get("deps") or {}, with_properties(spec.get("sparkConf"), submission)
     deps = _with(deps, "jars", with_entries(deps.get("jars"), submission.jars))
     deps = _with(deps, "pyFiles", with_entries(deps.get("pyFiles"), submission.py_files))
     spec = _with(_with(spec, "sparkConf", properties), "deps", deps)
-    operator.template_spec = {**body, "spark": {**application, "spec": spec}}
-    operator.application_file = None
+    wanted = {**body, "spark": {**application, "spec": spec}}
+    own = operator.template_spec, operator.application_file
+    operator.template_spec, operator.application_file = deepcopy(wanted), None
+    if operator.template_body != wanted:
+        operator.template_spec, operator.application_file = own
+        msg = "The task's own code makes the SparkApplication, so nothing can be added to it."
+        raise ListenerError(msg)
 
 
 def _with(mapping: Mapping[str, Any], key: str, value: Any) -> Mapping[str, Any]:

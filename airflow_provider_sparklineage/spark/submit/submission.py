@@ -300,12 +300,16 @@ def with_arguments(words: Sequence[str], after: Submission) -> list[str]:
         field = _FIELDS.get(flag)
         if field is None or getattr(before, field) == getattr(after, field):
             kept += text
-    changed = replace(
+    return [*kept, *arguments(changes(before, after)), *left]
+
+
+def changes(before: Submission, after: Submission) -> Submission:
+    """Give those properties and flags of a changed submission that are new or have new values."""
+    return replace(
         after,
         conf={key: value for key, value in after.conf.items() if before.conf.get(key) != value},
         **{f: None for f in _FIELDS.values() if getattr(before, f) == getattr(after, f)},
     )
-    return [*kept, *arguments(changed), *left]
 
 
 def shell_arguments(submission: Submission) -> str:
