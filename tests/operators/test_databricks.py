@@ -38,7 +38,7 @@ TASK = {"task_key": "one", "spark_python_task": {"python_file": "dbfs:/job.py"}}
 def databricks(lake, monkeypatch):
     with databricks_double.databricks() as server:
         connection = {"conn_type": "databricks", "schema": "http", "host": "127.0.0.1"}
-        connection |= {"port": server.server_port, "password": "token"}
+        connection |= {"port": server.server_port, "password": "dapi-of-the-tests"}
         monkeypatch.setenv("AIRFLOW_CONN_DATABRICKS_DEFAULT", json.dumps(connection))
         yield server
 

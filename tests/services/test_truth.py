@@ -11,15 +11,15 @@ from tests.services.jobs import JOBS
 pytestmark = [pytest.mark.spark, pytest.mark.airflow]
 
 SERVICES = (
-    "livy",
     "spark_kubernetes",
+    "emr_steps",
+    "emr_serverless",
+    "emr_containers",
+    "glue",
     "dataproc_job",
     "dataproc_batch",
     "dataproc_workflow",
-    "emr_serverless",
-    "emr_containers",
-    "emr_steps",
-    "glue",
+    "livy",  # also in tests/cluster, where it is a real one
     "synapse",
 )
 
@@ -31,7 +31,7 @@ def known():
 
 
 @pytest.mark.parametrize("job", long_after(1, JOBS))
-@pytest.mark.parametrize("service", SERVICES)
+@pytest.mark.parametrize("service", long_after(2, SERVICES))
 def test_a_job_has_the_lineage_of_spark_submit(
     service, job, submit_by, submit_here, location, lakes, known
 ):

@@ -71,7 +71,7 @@ def advice(done, *expected_codes):
         pytest.param("{file}/store", "Correct the path.", id="below a file"),
         pytest.param("/proc/nowhere/store", "Correct the path.", id="below a place that is not"),
         pytest.param("{loop}", "Correct the path.", id="a link to itself"),
-        pytest.param("s3://lake/store", "install apache-airflow-providers-amazon", id="S3"),
+        pytest.param("gs://lake/store", "install apache-airflow-providers-google", id="GCS"),
         pytest.param("foo://lake/store", "Airflow has no file system for foo://", id="a scheme"),
         pytest.param("http://[", "Give a path, or a URL such as s3://", id="no URL"),
         pytest.param("://", "Give a path, or a URL such as s3://", id="no scheme"),
