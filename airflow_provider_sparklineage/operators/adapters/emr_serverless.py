@@ -121,8 +121,8 @@ def job_run(operator: Any, key: str, defaults: Any = None) -> Submission:
         )
         fix = f"A Spark application has its `entryPoint` in job_driver[{key!r}]."
         raise ListenerError(problem, fix) from error
-    if stray := read_arguments(words).application:
-        problem = f"`sparkSubmitParameters` has {stray!r}, which is no option of spark-submit."
+    if read_arguments(words).application:  # not named, because it may be a part of a secret
+        problem = "`sparkSubmitParameters` has a word that is no option of spark-submit."
         raise ListenerError(problem, "Quote values with spaces as for a shell.")
     if flags.properties_file:
         problem = "`--properties-file` takes the place of all properties that could be added."
