@@ -31,7 +31,7 @@ def known():
 
 
 @pytest.mark.parametrize("job", long_after(1, JOBS))
-@pytest.mark.parametrize("service", long_after(2, SERVICES))
+@pytest.mark.parametrize("service", long_after(1, SERVICES))
 def test_a_job_has_the_lineage_of_spark_submit(
     service, job, submit_by, submit_here, location, lakes, known
 ):
