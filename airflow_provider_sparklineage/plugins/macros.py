@@ -78,10 +78,10 @@ def submit_args(
     :param lineage_conn_id: connection of type ``sparklineage`` with settings
     """
     from airflow_provider_sparklineage.operators import submit_arguments
-    from airflow_provider_sparklineage.spark.submit.submission import Submission
+    from airflow_provider_sparklineage.spark.submit.submission import Submission, as_texts
 
     submission = Submission(
-        conf={str(key): str(value) for key, value in (conf or {}).items()},
+        conf=as_texts(conf),
         jars=_listed(jars),
         packages=_listed(packages),
         py_files=_listed(py_files),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from functools import cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow.providers.common.compat.sdk import AirflowException
@@ -44,7 +45,7 @@ def until(happened: Callable[[], T]) -> T:
 class Submitter:
     """Runs applications with the same properties."""
 
-    def __init__(self, conf: Mapping[str, str]) -> None:
+    def __init__(self, conf: Mapping[str, str] = MappingProxyType({})) -> None:
         self._conf = conf
 
     def __call__(self, application: str, *arguments: str, **options: Any) -> Ran:
@@ -77,9 +78,6 @@ class Submitter:
 
 class LivySubmitter(Submitter):
     """Posts applications to Livy, which reads those of the tests from this machine."""
-
-    def __init__(self) -> None:
-        super().__init__({})
 
     def operator(
         self,

@@ -17,6 +17,7 @@ from airflow_provider_sparklineage.model.exceptions import ListenerError
 from airflow_provider_sparklineage.operators.adoption import adopting
 from airflow_provider_sparklineage.operators.databricks import SparkLineageDatabricksOperator
 from tests import databricks_double
+from tests.operators.outcomes import degradations, facets
 from tests.operators.test_rendering import DAY, dated, rendered
 from tests.spark_submit_double import task_context
 
@@ -48,15 +49,6 @@ def operator(cls=SparkLineageDatabricksOperator, **more):
     return cls(
         **{"task_id": "revenue", "polling_period_seconds": 1, "durable": False, **known, **more}
     )
-
-
-def facets(task, end="complete"):
-    return getattr(task, f"get_openlineage_facets_on_{end}")(None)
-
-
-def degradations(task, end="complete"):
-    found = facets(task, end).run_facets["sparkLineage_capture"].degradations
-    return {d["code"]: d["message"] for d in found}
 
 
 def submitted(databricks, execute, **more):

@@ -11,12 +11,12 @@ from typing import NamedTuple
 import pytest
 from airflow.providers.common.compat.sdk import AirflowException, TaskDeferred
 from airflow.sdk import DAG
-from airflow.sdk.bases.operator import ExecutorSafeguard
 
 from airflow_provider_sparklineage.model.task_rules import ADOPT_ALL
 from airflow_provider_sparklineage.operators import adapters
 from airflow_provider_sparklineage.operators.adoption import adopting
 from tests.operators import test_idioms
+from tests.operators.outcomes import READ, degradations, facets, names, resumed
 from tests.operators.test_rendering import DAY, dated, rendered
 from tests.remote_driver import RecordedDriver
 from tests.spark_submit_double import task_context
@@ -44,7 +44,6 @@ from tests import dataproc_double
 pytestmark = pytest.mark.airflow
 
 SECRET = "pl4nted-s3cr3t"
-READ = ["/lake/customers", "/lake/orders", "/lake/rates"]
 
 
 class Way(NamedTuple):
@@ -188,19 +187,6 @@ def ends(way, dataproc):
 
     by("succeeded")
     return by
-
-
-def facets(task, end="complete"):
-    return getattr(task, f"get_openlineage_facets_on_{end}")(None)
-
-
-def names(datasets):
-    return [one.name for one in datasets]
-
-
-def degradations(task, end="complete"):
-    found = facets(task, end).run_facets["sparkLineage_capture"].degradations
-    return {d["code"]: d["message"] for d in found}
 
 
 # --- what is waited for ---------------------------------------------------------------------------
@@ -382,15 +368,6 @@ def test_what_is_no_argument_has_lineage_in_its_name(way):
 
 
 # --- tasks that are deferred ----------------------------------------------------------------------
-
-
-def resumed(task, method, kwargs):
-    """Resume a task as another process does."""
-    token = ExecutorSafeguard.tracker.set(task)
-    try:
-        task.resume_execution(method, kwargs, task_context())
-    finally:
-        ExecutorSafeguard.tracker.reset(token)
 
 
 def ended(way, deferred, state, **more):

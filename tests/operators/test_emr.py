@@ -26,6 +26,7 @@ from airflow_provider_sparklineage.operators.emr import (
 )
 from airflow_provider_sparklineage.spark.submit import releases
 from tests import emr_double
+from tests.operators.outcomes import READ, degradations, facets, names, resumed
 from tests.operators.test_rendering import DAY, dated, rendered
 from tests.remote_driver import RecordedDriver
 from tests.spark_submit_double import task_context
@@ -33,7 +34,6 @@ from tests.spark_submit_double import task_context
 pytestmark = pytest.mark.airflow
 
 SECRET = "pl4nted-s3cr3t"
-READ = ["/lake/customers", "/lake/orders", "/lake/rates"]
 LISTENER = "/openlineage-spark_2.13-1.53.0.jar"
 
 
@@ -127,19 +127,6 @@ def serverless(emr):
     if type(emr) is not Service:
         pytest.skip("of EMR Serverless alone")
     return emr
-
-
-def facets(task, end="complete"):
-    return getattr(task, f"get_openlineage_facets_on_{end}")(None)
-
-
-def names(datasets):
-    return [one.name for one in datasets]
-
-
-def degradations(task, end="complete"):
-    found = facets(task, end).run_facets["sparkLineage_capture"].degradations
-    return {d["code"]: d["message"] for d in found}
 
 
 # --- a job run that is waited for -----------------------------------------------------------------
@@ -456,15 +443,6 @@ def test_an_adopted_task_has_the_same_lineage(emr, execute):
 
 
 # --- a task that is deferred ----------------------------------------------------------------------
-
-
-def resumed(task, method, kwargs):
-    """Resume a task as another process does."""
-    token = ExecutorSafeguard.tracker.set(task)
-    try:
-        return task.resume_execution(method, kwargs, task_context())
-    finally:
-        ExecutorSafeguard.tracker.reset(token)
 
 
 @pytest.fixture

@@ -15,16 +15,8 @@ from airflow_provider_sparklineage.operators.emr import SparkLineageEmrStepsOper
 from airflow_provider_sparklineage.spark.submit import releases
 from airflow_provider_sparklineage.spark.submit.submission import read_arguments
 from tests import emr_double
-from tests.operators.test_emr import (
-    LISTENER,
-    READ,
-    SECRET,
-    WITH_KEY,
-    degradations,
-    facets,
-    names,
-    resumed,
-)
+from tests.operators.outcomes import READ, degradations, facets, names, resumed
+from tests.operators.test_emr import LISTENER, SECRET, WITH_KEY
 from tests.operators.test_rendering import DAY, dated, rendered
 from tests.remote_driver import RecordedDriver
 

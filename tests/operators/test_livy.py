@@ -12,15 +12,14 @@ import pytest
 from airflow.providers.apache.livy.operators.livy import LivyOperator
 from airflow.providers.common.compat.sdk import AirflowException, TaskDeferred
 from airflow.sdk import DAG
-from airflow.sdk.bases.operator import ExecutorSafeguard
 
 from airflow_provider_sparklineage.operators import adapters
 from airflow_provider_sparklineage.operators.adoption import adopting
 from airflow_provider_sparklineage.operators.livy import SparkLineageLivyOperator
 from tests import livy_double
+from tests.operators.outcomes import READ, degradations, facets, names, resumed
 from tests.operators.test_rendering import DAY, dated, rendered
 from tests.remote_driver import RecordedDriver
-from tests.spark_submit_double import task_context
 
 pytestmark = pytest.mark.airflow
 
@@ -40,22 +39,6 @@ def livy(lake, monkeypatch, tmp_path):
 
 def operator(cls=SparkLineageLivyOperator, **more):
     return cls(**{"task_id": "revenue", "file": "hdfs:///job.py", "polling_interval": 1, **more})
-
-
-def facets(task, end="complete"):
-    return getattr(task, f"get_openlineage_facets_on_{end}")(None)
-
-
-def names(datasets):
-    return [one.name for one in datasets]
-
-
-def degradations(task, end="complete"):
-    found = facets(task, end).run_facets["sparkLineage_capture"].degradations
-    return {d["code"]: d["message"] for d in found}
-
-
-READ = ["/lake/customers", "/lake/orders", "/lake/rates"]
 
 
 # --- a batch that is waited for -------------------------------------------------------------------
@@ -186,15 +169,6 @@ def test_an_adopted_batch_has_the_same_lineage(livy, execute):
 
 
 # --- a task that is deferred ----------------------------------------------------------------------
-
-
-def resumed(task, method, kwargs):
-    """Resume a task as another process does."""
-    token = ExecutorSafeguard.tracker.set(task)
-    try:
-        task.resume_execution(method, kwargs, task_context())
-    finally:
-        ExecutorSafeguard.tracker.reset(token)
 
 
 def succeeds(deferred, **more):

@@ -12,13 +12,14 @@ import yaml
 from airflow.providers.cncf.kubernetes.operators.spark_kubernetes import SparkKubernetesOperator
 from airflow.providers.common.compat.sdk import AirflowException, TaskDeferred
 from airflow.sdk import DAG
-from airflow.sdk.bases.operator import ExecutorSafeguard
 from kubernetes.client.models import V1EnvVar
 
 from airflow_provider_sparklineage.operators import adapters
 from airflow_provider_sparklineage.operators.adoption import adopting
 from airflow_provider_sparklineage.operators.spark_kubernetes import SparkLineageKubernetesOperator
 from tests import kubernetes_double
+from tests.operators import outcomes
+from tests.operators.outcomes import READ, degradations, facets, names
 from tests.operators.test_rendering import DAY, dated, rendered
 from tests.remote_driver import RecordedDriver
 from tests.spark_submit_double import task_context
@@ -26,7 +27,6 @@ from tests.spark_submit_double import task_context
 pytestmark = pytest.mark.airflow
 
 SECRET = "pl4nted-s3cr3t"
-READ = ["/lake/customers", "/lake/orders", "/lake/rates"]
 PREFIX = "spark.openlineage.transport."
 WITH_KEY = {
     f"{PREFIX}type": "http",
@@ -85,19 +85,6 @@ def operator(cls=SparkLineageKubernetesOperator, **more):
     if "application_file" not in more:
         more = {"template_spec": application(), **more}
     return cls(**{"task_id": "revenue", "startup_check_interval_seconds": 1, **more})
-
-
-def facets(task, end="complete"):
-    return getattr(task, f"get_openlineage_facets_on_{end}")(None)
-
-
-def names(datasets):
-    return [one.name for one in datasets]
-
-
-def degradations(task, end="complete"):
-    found = facets(task, end).run_facets["sparkLineage_capture"].degradations
-    return {d["code"]: d["message"] for d in found}
 
 
 def created(kubernetes):
@@ -414,12 +401,7 @@ def test_without_reattaching_a_retry_runs_the_application_again(lost, kubernetes
 
 
 def resumed(task, method, kwargs, context=None):
-    """Resume a task as another process does."""
-    token = ExecutorSafeguard.tracker.set(task)
-    try:
-        task.resume_execution(method, kwargs, context or context_of())
-    finally:
-        ExecutorSafeguard.tracker.reset(token)
+    return outcomes.resumed(task, method, kwargs, context or context_of())
 
 
 def event(kubernetes, status="success"):

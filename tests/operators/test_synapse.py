@@ -17,12 +17,12 @@ from airflow_provider_sparklineage.operators import adapters
 from airflow_provider_sparklineage.operators.adoption import adopting
 from airflow_provider_sparklineage.operators.lineage_mixin import LineageMixin
 from airflow_provider_sparklineage.spark.submit.submission import Submission
+from tests.operators.outcomes import READ, degradations, facets, names
 from tests.remote_driver import RecordedDriver
 
 pytestmark = pytest.mark.airflow
 
 SECRET = "pl4nted-s3cr3t"
-READ = ["/lake/customers", "/lake/orders", "/lake/rates"]
 FILE = "abfss://jobs@shop.dfs.core.windows.net/job.py"
 PREFIX = "spark.openlineage.transport."
 WITH_KEY = {
@@ -151,19 +151,6 @@ def operator(*, is_stock=False, **more):
     cls = AzureSynapseRunSparkBatchOperator if is_stock else SparkLineageSynapseOperator
     known = {"task_id": "revenue", "spark_pool": "pool", "check_interval": 1}
     return cls(**{**known, "payload": {"name": "shop", "file": FILE}, **more})
-
-
-def facets(task, end="complete"):
-    return getattr(task, f"get_openlineage_facets_on_{end}")(None)
-
-
-def names(datasets):
-    return [one.name for one in datasets]
-
-
-def degradations(task, end="complete"):
-    found = facets(task, end).run_facets["sparkLineage_capture"].degradations
-    return {d["code"]: d["message"] for d in found}
 
 
 @pytest.mark.parametrize("is_mapping", [True, False])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
+from contextlib import ExitStack
 from importlib import import_module
 
 import pytest
@@ -33,16 +34,13 @@ def location(tmp_path, monkeypatch):
 @pytest.fixture
 def submit_by(location, behind, monkeypatch):
     """Run an application by a service: ``submit_by("livy")("staging_chain", lake)``."""
-    entered = []
+    with ExitStack() as entered:
 
-    def by(service):
-        running = import_module(f"tests.services.{service}").running(behind, monkeypatch)
-        entered.append(running)
-        return running.__enter__()
+        def by(service):
+            module = import_module(f"tests.services.{service}")
+            return entered.enter_context(module.running(behind, monkeypatch))
 
-    yield by
-    for running in reversed(entered):
-        running.__exit__(None, None, None)
+        yield by
 
 
 @pytest.fixture

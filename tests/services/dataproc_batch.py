@@ -13,9 +13,8 @@ pytest.importorskip(
 
 from airflow_provider_sparklineage.operators.dataproc import SparkLineageDataprocBatchOperator
 from airflow_provider_sparklineage.spark.submit import releases
-from tests import dataproc_double
 from tests.cluster.submitting import Submitter
-from tests.services.dataproc_job import spark_of
+from tests.services.dataproc_job import passing_on, spark_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -30,9 +29,6 @@ VERSION = "tests"
 
 class BatchSubmitter(Submitter):
     """Creates batches of applications."""
-
-    def __init__(self) -> None:
-        super().__init__({})
 
     def operator(
         self,
@@ -49,16 +45,8 @@ class BatchSubmitter(Submitter):
 @contextmanager
 def running(behind: LocalSpark, monkeypatch: pytest.MonkeyPatch) -> Iterator[Submitter]:
     """Give what creates batches of this service."""
-    drivers = []
-
-    def state() -> str:
-        return drivers[-1].state("RUNNING", "SUCCEEDED", "FAILED")
-
-    def start(*parts: Any) -> None:
-        drivers.append(behind.start_with(*parts))
-
     monkeypatch.setattr(
         releases, "DATAPROC_SERVERLESS", (releases.Release(VERSION, behind.version),)
     )
-    with dataproc_double.dataproc(monkeypatch, does=start, now=state):
+    with passing_on(behind, monkeypatch, "SUCCEEDED", "FAILED"):
         yield BatchSubmitter()

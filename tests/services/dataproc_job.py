@@ -31,9 +31,6 @@ IMAGE = "tests"
 class JobSubmitter(Submitter):
     """Submits applications as jobs of a cluster, which reads those of the tests from here."""
 
-    def __init__(self) -> None:
-        super().__init__({})
-
     def operator(
         self,
         application: str,
@@ -53,16 +50,30 @@ def spark_of(application: str, arguments: tuple[str, ...]) -> dict[str, Any]:
 
 
 @contextmanager
-def running(behind: LocalSpark, monkeypatch: pytest.MonkeyPatch) -> Iterator[Submitter]:
-    """Give what submits jobs to this Dataproc."""
+def passing_on(
+    behind: LocalSpark, monkeypatch: pytest.MonkeyPatch, succeeded: str, failed: str
+) -> Iterator[Any]:
+    """Give a double of Dataproc that passes on what it is given.
+
+    :param succeeded: the state of what has succeeded
+    :param failed: the state of what has failed
+    """
     drivers = []
 
-    def state() -> str:
-        return drivers[-1].state("RUNNING", "DONE", "ERROR")
+    def start(*parts: Any) -> None:
+        drivers.append(behind.start_with(*parts))
 
+    def state() -> str:
+        return drivers[-1].state("RUNNING", succeeded, failed)
+
+    with dataproc_double.dataproc(monkeypatch, does=start, now=state) as double:
+        yield double
+
+
+@contextmanager
+def running(behind: LocalSpark, monkeypatch: pytest.MonkeyPatch) -> Iterator[Submitter]:
+    """Give what submits jobs to this Dataproc."""
     monkeypatch.setattr(releases, "DATAPROC", (releases.Release(IMAGE, behind.version),))
-    with dataproc_double.dataproc(
-        monkeypatch, does=lambda *parts: drivers.append(behind.start_with(*parts)), now=state
-    ) as double:
+    with passing_on(behind, monkeypatch, "DONE", "ERROR") as double:
         double.image = IMAGE
         yield JobSubmitter()

@@ -28,9 +28,6 @@ if TYPE_CHECKING:
 class WorkflowSubmitter(Submitter):
     """Instantiates workflows: of one application, or of those in ``more``."""
 
-    def __init__(self) -> None:
-        super().__init__({})
-
     def operator(
         self,
         application: str,

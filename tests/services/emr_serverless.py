@@ -30,7 +30,7 @@ class JobRunSubmitter(Submitter):
     """
 
     def __init__(self, make: Callable[..., BaseOperator], driver: str) -> None:
-        super().__init__({})
+        super().__init__()
         self._make = make
         self._driver = driver
 

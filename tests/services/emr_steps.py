@@ -31,7 +31,7 @@ class StepsSubmitter(Submitter):
     """Adds applications as steps to a cluster."""
 
     def __init__(self, cluster: str) -> None:
-        super().__init__({})
+        super().__init__()
         self._cluster = cluster
 
     def operator(

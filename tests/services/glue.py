@@ -63,4 +63,4 @@ def running(behind: LocalSpark, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sub
         return drivers[run.job_run_id].state("RUNNING", "SUCCEEDED", "FAILED")
 
     with glue_double.glue(monkeypatch, start, state):
-        yield GlueSubmitter({})
+        yield GlueSubmitter()

@@ -23,7 +23,7 @@ class KubernetesSubmitter(Submitter):
     """Creates SparkApplications, whose drivers read those of the tests from this machine."""
 
     def __init__(self, version: tuple[str, str]) -> None:
-        super().__init__({})
+        super().__init__()
         self._version = version
 
     def operator(

@@ -21,9 +21,6 @@ if TYPE_CHECKING:
 class SynapseSubmitter(Submitter):
     """Submits batches to a pool, which reads those of the tests from this machine."""
 
-    def __init__(self) -> None:
-        super().__init__({})
-
     def operator(
         self,
         application: str,

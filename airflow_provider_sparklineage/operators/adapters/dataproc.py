@@ -29,7 +29,7 @@ from airflow_provider_sparklineage.operators.adapters import (
 )
 from airflow_provider_sparklineage.spark.submit import releases
 from airflow_provider_sparklineage.spark.submit.deploy_mode import Target
-from airflow_provider_sparklineage.spark.submit.submission import Submission
+from airflow_provider_sparklineage.spark.submit.submission import Submission, as_texts
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
@@ -120,7 +120,7 @@ def submission_of(job: Any, properties: Any) -> Submission:
     if not isinstance(properties or {}, Mapping):
         msg = "`properties` of a Dataproc job or batch is a mapping, and here it is not."
         raise ListenerError(msg)
-    conf = {str(key): str(value) for key, value in (properties or {}).items()}
+    conf = as_texts(properties)
     _refuse_own_lineage(
         conf.get("spark.dataproc.lineage.enabled"),
         "Set spark.dataproc.lineage.enabled=false among the properties of the task.",

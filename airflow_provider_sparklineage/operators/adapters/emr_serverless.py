@@ -32,6 +32,7 @@ from airflow_provider_sparklineage.spark.submit.injection import REDACTED_BY_DEF
 from airflow_provider_sparklineage.spark.submit.submission import (
     Submission,
     arguments,
+    as_texts,
     changes,
     read_arguments,
     with_arguments,
@@ -181,7 +182,7 @@ def _spark_defaults(classifications: Any) -> dict[str, str] | None:
     """Give the properties of ``spark-defaults``; None if it is not among the classifications."""
     for each in classifications or ():
         if each["classification"] == "spark-defaults":
-            return {str(name): str(value) for name, value in (each.get("properties") or {}).items()}
+            return as_texts(each.get("properties"))
     return None
 
 

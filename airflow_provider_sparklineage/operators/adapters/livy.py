@@ -18,7 +18,7 @@ from airflow_provider_sparklineage.operators.adapters import (
     with_properties,
 )
 from airflow_provider_sparklineage.spark.submit.deploy_mode import Target
-from airflow_provider_sparklineage.spark.submit.submission import Submission
+from airflow_provider_sparklineage.spark.submit.submission import Submission, as_texts
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
@@ -34,7 +34,7 @@ def read(operator: Any, context: Context) -> tuple[list[Submission], Target]:
         msg = "`spark_params` of the task is no batch of Livy, whose `conf` is a mapping."
         raise ListenerError(msg)
     submission = Submission(
-        conf={str(key): str(value) for key, value in (batch.get("conf") or {}).items()},
+        conf=as_texts(batch.get("conf")),
         jars=text_of(batch.get("jars")),
         py_files=text_of(batch.get("py_files")),
         application="" if batch.get("class_name") else str(batch.get("file") or ""),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.providers.common.compat.sdk import BaseHook
 
 from airflow_provider_sparklineage.spark.submit.deploy_mode import Target
-from airflow_provider_sparklineage.spark.submit.submission import Submission
+from airflow_provider_sparklineage.spark.submit.submission import Submission, as_texts
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
@@ -30,9 +30,9 @@ def read(operator: Any, context: Context) -> tuple[list[Submission], Target]:  #
         master = "sc://" if is_connect else str(connection.host or "")
         properties = dict(connection.extra_dejson)
     properties |= operator.lineage_properties
-    texts = {str(key): str(value) for key, value in properties.items()}
-    target = Target(master=texts.get("spark.master", master), is_in_process=True)
-    return [Submission(conf=texts)], target
+    conf = as_texts(properties)
+    target = Target(master=conf.get("spark.master", master), is_in_process=True)
+    return [Submission(conf=conf)], target
 
 
 def write(operator: Any, submissions: list[Submission]) -> None:

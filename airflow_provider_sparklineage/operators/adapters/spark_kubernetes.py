@@ -28,7 +28,7 @@ from airflow_provider_sparklineage.operators.adapters import (
 from airflow_provider_sparklineage.spark.submit import distribution
 from airflow_provider_sparklineage.spark.submit.deploy_mode import Target
 from airflow_provider_sparklineage.spark.submit.injection import TRANSPORT_VARIABLE
-from airflow_provider_sparklineage.spark.submit.submission import Submission
+from airflow_provider_sparklineage.spark.submit.submission import Submission, as_texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -49,7 +49,7 @@ def read(operator: Any, context: Context) -> tuple[list[Submission], Target]:
     deps, driver = spec.get("deps") or {}, spec.get("driver") or {}
     application = operator.code_path or spec.get("mainApplicationFile")
     submission = Submission(
-        conf={str(key): str(value) for key, value in (spec.get("sparkConf") or {}).items()},
+        conf=as_texts(spec.get("sparkConf")),
         jars=text_of(deps.get("jars")),
         packages=text_of(deps.get("packages")),
         py_files=text_of(deps.get("pyFiles")),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.model.exceptions import ListenerError
 from airflow_provider_sparklineage.spark.submit.deploy_mode import Target
-from airflow_provider_sparklineage.spark.submit.submission import Submission
+from airflow_provider_sparklineage.spark.submit.submission import Submission, as_texts
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
@@ -54,4 +54,4 @@ def properties(operator: Any) -> dict[str, str]:
             problem = "`conf` of the task is a text with a comma that does not part properties."
             raise ListenerError(problem, "Give it as a dict.")
         return {key: value for key, _, value in pairs}
-    return {str(key): str(value) for key, value in conf.items()}
+    return as_texts(conf)

@@ -19,7 +19,7 @@ from airflow_provider_sparklineage.operators.adapters import (
     with_properties,
 )
 from airflow_provider_sparklineage.spark.submit.deploy_mode import Target
-from airflow_provider_sparklineage.spark.submit.submission import Submission
+from airflow_provider_sparklineage.spark.submit.submission import Submission, as_texts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,7 +46,7 @@ def read(operator: Any, context: Context) -> tuple[list[Submission], Target]:
         )
         raise ListenerError(msg)
     submission = Submission(
-        conf={str(key): str(value) for key, value in conf.items()},
+        conf=as_texts(conf),
         jars=text_of(_value(payload, "jars")),
         py_files=text_of(_value(payload, "pyFiles")),
         application="" if _value(payload, "className") else str(_value(payload, "file")),

@@ -53,7 +53,7 @@ from airflow_provider_sparklineage.settings import resolution as settings
 from airflow_provider_sparklineage.settings.connection import is_converted
 from airflow_provider_sparklineage.spark.capture.lines import ReadReport
 from airflow_provider_sparklineage.spark.submit import injection
-from airflow_provider_sparklineage.spark.submit.submission import Submission
+from airflow_provider_sparklineage.spark.submit.submission import Submission, as_texts
 from airflow_provider_sparklineage.templates import TracedText, Tracer
 
 if TYPE_CHECKING:
@@ -477,8 +477,8 @@ def hide_secrets(operator: Any) -> None:
     They are the secrets of the user's OpenLineage transport, which are among the operator's Spark
     properties. Call this before Airflow shows the rendered fields.
     """
-    texts = {str(key): str(value) for key, value in operator.lineage_properties.items()}
-    mask(*injection.transport_secrets(Submission(conf=texts)))
+    conf = as_texts(operator.lineage_properties)
+    mask(*injection.transport_secrets(Submission(conf=conf)))
 
 
 def _with_files(template: object, extensions: tuple[str, ...], environment: Environment) -> object:

@@ -15,7 +15,7 @@ import re
 import shlex
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import field
 from msgspec.structs import replace
@@ -138,6 +138,11 @@ class Submission(Frozen, frozen=True):
             file_properties=self.file_properties,
             new_file=file,
         )
+
+
+def as_texts(properties: Mapping[Any, Any] | None) -> dict[str, str]:
+    """Give properties as Spark gets them: names and values are texts."""
+    return {str(key): str(value) for key, value in (properties or {}).items()}
 
 
 def listed(text: str | None) -> list[str]:
