@@ -15,14 +15,15 @@ from datetime import timedelta
 from airflow_provider_sparklineage.cli.commands import Argument, Command, Group, argument, switch
 
 
-def _conn_id(reason: str = "") -> Argument:
+def _conn_id(reason: str = "", excludes: tuple[str, ...] = ()) -> Argument:
     """Describe the argument that names the lineage connection.
 
     :param reason: end of the help text, e.g. why the command needs the connection; it begins with
         a comma or semicolon
+    :param excludes: as of :class:`Argument`
     """
     help_ = f"the operator's lineage_conn_id{reason}"
-    return argument("--conn-id", "ID", help_, default="sparklineage_default")
+    return argument("--conn-id", "ID", help_, default="sparklineage_default", excludes=excludes)
 
 
 def _count(text: str) -> int:
@@ -549,16 +550,18 @@ _FETCH_LISTENER = Command(
     ),
     ("fetch-listener", "fetch-listener --spark-version 3.5.6-scala2.13"),
 )
-_CHECKS = (
-    switch("--spark-submit", "run a small Spark application and look at its lineage"),
-    switch("--json", "print the checks as JSON"),
-)
+_JSON = switch("--json", "print the checks as JSON")
 _DOCTORS = ("doctor", "doctor --spark-submit")
+_OF_TASK = "doctor example_report_flight_delays daily_delays"
 _CHECK_MACHINE = Command(
     "doctor",
     "Check Java, Spark, the listener and the place for captures, and give a fix for each problem",
     "doctor:check_machine",
-    (*_CHECKS, _SPARK_BINARY),
+    (
+        switch("--spark-submit", "run a small Spark application and look at its lineage"),
+        _JSON,
+        _SPARK_BINARY,
+    ),
     _DOCTORS,
     failure="a check failed",
 )
@@ -567,9 +570,29 @@ _CHECK_AIRFLOW = Command(
     "Check all that lineage needs, from Spark to the lineage backend, and give fixes",
     "doctor:check_airflow",
     (
-        *_CHECKS,
-        _conn_id(),
-        argument("--spark-conn-id", "ID", "the operator's conn_id", default="spark_default"),
+        argument(
+            "dag_id",
+            "DAG_ID",
+            "id of a DAG, to check one task of it: its operator, the service that starts its "
+            "driver, and what its job would get",
+            nargs="?",
+            needs=("task_id",),
+        ),
+        argument("task_id", "TASK_ID", "id of the task", nargs="?"),
+        switch(
+            "--spark-submit",
+            "run a small Spark application and look at its lineage; with a task, submit it as the "
+            "task submits its own",
+        ),
+        _JSON,
+        _conn_id(excludes=("dag_id",)),
+        argument(
+            "--spark-conn-id",
+            "ID",
+            "the operator's conn_id",
+            default="spark_default",
+            excludes=("dag_id",),
+        ),
         argument(
             "--conf",
             "KEY=VALUE",
@@ -579,7 +602,7 @@ _CHECK_AIRFLOW = Command(
             needs=("--spark-submit",),
         ),
     ),
-    _DOCTORS,
+    (*_DOCTORS, _OF_TASK),
     failure="a check failed",
 )
 

@@ -211,16 +211,40 @@ def explain_task(dag_id: str, task_id: str, run: DryRun, rules: PartitionRules) 
             f"({type(error).__name__}).",
             "`airflow db check` says why.",
         )
-    try:
-        task = dag.get_task(task_id)
-    except AirflowException:
-        known = ", ".join(sorted(dag.task_ids))
-        refuse(f"There is no task {task_id} in {dag_id}.", f"There are: {known}.")
+    task = task_of(dag, task_id)
     operator_class: Any = getattr(task, "operator_class", type(task))
     if not has_lineage(operator_class):
         refuse(f"{dag_id}.{task_id} is a {operator_class.__name__}, which has no Spark lineage.")
     run = _with_interval(run, dag)
+    context = rendered(dag, task, run)
+    operator: Any = context["task"]
+    current = operator.lineage_try
+    texts = tuple(_masked(t) for t in current.rendered.texts or () if t.template != t.value)
     mapped = operator_class is not type(task)
+    subject = f"{dag_id}.{task_id}" + (f"[{context['ti'].map_index}]" if mapped else "")
+    declared = current.declared(operator, rules, run.partition_key)
+    return ExplainedTask(subject, texts, declared)
+
+
+def task_of(dag: Any, task_id: str) -> Any:
+    """Give a task of a DAG.
+
+    :raise UnusableInputError: if the DAG has no such task
+    """
+    if task_id not in dag.task_ids:
+        known = ", ".join(sorted(dag.task_ids))
+        refuse(f"There is no task {task_id} in {dag.dag_id}.", f"There are: {known}.")
+    return dag.get_task(task_id)
+
+
+def rendered(dag: Any, task: Any, run: DryRun) -> dict[str, Any]:
+    """Render a task as the task runner would; give the context, which has the operator as ``task``.
+
+    :param run: the run for which the templates are rendered; of a mapped task, the first instance
+        is rendered unless the run names another
+    :raise UnusableInputError: if the task cannot be rendered
+    """
+    mapped = hasattr(task, "operator_class")
     if mapped and run.map_index < 0:
         run = replace(run, map_index=0)
     params = {name: dag.params[name] for name in dag.params} | dict(getattr(task, "params", {}))
@@ -229,13 +253,9 @@ def explain_task(dag_id: str, task_id: str, run: DryRun, rules: PartitionRules) 
     try:
         quietly(lambda: copy.render_template_fields(context))
     except Exception as error:
-        refuse(f"The fields of {dag_id}.{task_id} cannot be rendered: {error}.", _hint(error))
-    operator: Any = context["task"]
-    current = operator.lineage_try
-    texts = tuple(_masked(t) for t in current.rendered.texts or () if t.template != t.value)
-    subject = f"{dag_id}.{task_id}" + (f"[{run.map_index}]" if mapped else "")
-    declared = current.declared(operator, rules, run.partition_key)
-    return ExplainedTask(subject, texts, declared)
+        name = f"{dag.dag_id}.{task.task_id}"
+        refuse(f"The fields of {name} cannot be rendered: {error}.", _hint(error))
+    return context
 
 
 _EXPRESSION = re.compile(r"\s*\{\{[^{}]*\}\}\s*")

@@ -3,8 +3,8 @@
 Under ``sparklineage`` it checks this machine's Spark, listener and capture location
 (:mod:`.spark`). Under ``airflow sparklineage`` it checks Airflow's half of the set-up and the
 lineage backend as well (:mod:`.airflow`), and the places to which drivers in a cluster deliver
-(:mod:`.cluster`). With ``--spark-submit`` it runs a small application, on this machine or in the
-cluster.
+(:mod:`.cluster`), and one task with the service that starts its driver (:mod:`.task`). With
+``--spark-submit`` it runs a small application, on this machine, in the cluster or in the service.
 """
 
 from __future__ import annotations
@@ -12,26 +12,60 @@ from __future__ import annotations
 import os
 import re
 import sys
+from contextlib import suppress
+from functools import partial
+from importlib import metadata
 from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.cli import commands
 from airflow_provider_sparklineage.cli.doctor import spark
 from airflow_provider_sparklineage.model import exceptions
 from airflow_provider_sparklineage.settings import resolution
-from airflow_provider_sparklineage.settings.checks import Check, Status, failed
+from airflow_provider_sparklineage.settings.checks import Check, Status, failed, warning
 from airflow_provider_sparklineage.settings.options import OPTIONS, SECTION
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Mapping, Sequence
 
+    from airflow_provider_sparklineage.cli.doctor.airflow import AirflowChecks
     from airflow_provider_sparklineage.settings.resolution import Settings
 
 
 def check_machine(args: argparse.Namespace) -> int:
     """Print checks of this machine; return 1 if one of them failed, else 0."""
     resolved, checks = machine_settings(os.environ)
-    return _say([*checks, *_spark_half(args, resolved, args.spark_binary)], args)
+    checks += [*old_airflow(), *_of_machine(args, resolved, args.spark_binary)]
+    return _say(checks, args)
+
+
+AIRFLOW = "Airflow"
+_SINCE = {
+    (3, 1): "pages and tabs of plugins",
+    (
+        3,
+        2,
+    ): "commands under `airflow`, such as `airflow sparklineage doctor`, and partitions of assets",
+    (3, 3): "`record_asset_partitions`",
+}
+"""Parts of Airflow that lineage uses, by the version that brought them."""
+
+
+def old_airflow(version: str = "") -> list[Check]:
+    """Name the parts that this machine's Airflow lacks; [] if it has all, or there is none.
+
+    :param version: the version of Airflow; empty for that of this machine
+    """
+    with suppress(metadata.PackageNotFoundError):
+        version = version or metadata.version("apache-airflow-core")
+    numbers = tuple(int(number) for number in re.findall(r"\d+", version)[:2])
+    missing = [what for since, what in _SINCE.items() if numbers < since]
+    if not version or not missing:
+        return []
+    text = f"Airflow {version} does without {'; '.join(missing)}. Events of tasks are the same."
+    return [
+        warning(AIRFLOW, text, "Nothing has to be done, unless you need these: update Airflow.")
+    ]
 
 
 def machine_settings(env: Mapping[str, str]) -> tuple[Settings, list[Check]]:
@@ -50,22 +84,32 @@ def machine_settings(env: Mapping[str, str]) -> tuple[Settings, list[Check]]:
 
 
 def check_airflow(args: argparse.Namespace) -> int:
-    """Print checks of this machine, of Airflow and of the backend; return 1 if one failed."""
+    """Print checks of this machine, of Airflow and of the backend; return 1 if one failed.
+
+    With a task, the service that starts the task's driver is checked, and the machine only if the
+    worker starts it.
+    """
     conf = _properties(args.conf)
     with commands.logging_to_stderr():
         from airflow_provider_sparklineage.cli.doctor import airflow
 
-        found = airflow.check(args.conn_id, args.spark_conn_id)
-        run = None
-        if found.delivers:
-            from airflow_provider_sparklineage.cli.doctor import cluster
+        if args.dag_id:
+            from airflow_provider_sparklineage.cli.doctor import task as tasks
 
-            def run(machine: spark.Machine) -> Check:
-                return cluster.run(machine, args.spark_conn_id, conf, found.settings)
-
-        if conf and not found.delivers:
-            commands.note("note: --conf has no effect: the application runs on this machine.")
-        checks = [*found.checks, *_spark_half(args, found.settings, found.spark_binary, run)]
+            task = tasks.find(args.dag_id, args.task_id)
+            found = airflow.check(task.operator.lineage_conn_id, task.spark_conn_id)
+            if task.spark_conn_id is not None:
+                conf = {**task.conf, **conf} if found.delivers else conf
+                checks = _of_spark_submit(args, found, task.spark_conn_id, conf)
+            else:
+                checks, machine = tasks.check(task)
+                run = partial(tasks.run_trial, task)
+                checks += _trial(args, machine, run, "as the task's own job ")
+            checks = [task.adoption, *found.checks, *checks]
+        else:
+            found = airflow.check(args.conn_id, args.spark_conn_id)
+            checks = [*found.checks, *_of_spark_submit(args, found, args.spark_conn_id, conf)]
+        checks = [*old_airflow(), *checks]
     return _say(airflow.for_people(checks, found.connection), args)
 
 
@@ -79,23 +123,58 @@ def _properties(given: list[str]) -> dict[str, str]:
     return dict(text.split("=", 1) for text in given)
 
 
-def _spark_half(
+def _of_spark_submit(
+    args: argparse.Namespace, found: AirflowChecks, conn_id: str, conf: Mapping[str, str]
+) -> list[Check]:
+    """Check the machine; a trial runs on it, or in the cluster if drivers there deliver.
+
+    :param conn_id: the id of the Spark connection
+    :param conf: Spark properties for a trial in the cluster
+    """
+    if found.delivers:
+        from airflow_provider_sparklineage.cli.doctor import cluster
+
+        def run(machine: spark.Machine) -> Check:
+            return cluster.run(machine, conn_id, conf, found.settings)
+
+        return _of_machine(args, found.settings, found.spark_binary, run, "in the cluster ")
+    if conf:
+        commands.note("note: --conf has no effect: the application runs on this machine.")
+    return _of_machine(args, found.settings, found.spark_binary)
+
+
+def _of_machine(
     args: argparse.Namespace,
     resolved: Settings,
     spark_binary: str,
-    in_cluster: Callable[[spark.Machine], Check] | None = None,
+    run: Callable[[spark.Machine], Check] | None = None,
+    where: str = "",
 ) -> list[Check]:
     checks, machine = spark.check(resolved, spark_binary, os.environ)
-    if args.spark_submit and machine is not None:
-        commands.note(f"Running a Spark application {'in the cluster ' if in_cluster else ''}…")
-        run = in_cluster or (lambda machine: spark.run_trial(machine, resolved, os.environ))
-        try:
-            checks.append(run(machine))
-        except exceptions.SparkLineageError as error:
-            checks.append(failed(spark.TRIAL, error))
-    elif args.spark_submit:
-        checks.append(spark.NOT_RUN)
-    return checks
+    run = run or (lambda machine: spark.run_trial(machine, resolved, os.environ))
+    return [*checks, *_trial(args, machine, run, where)]
+
+
+def _trial(
+    args: argparse.Namespace,
+    machine: spark.Machine | None,
+    run: Callable[[spark.Machine], Check],
+    where: str = "",
+) -> list[Check]:
+    """Run the trial's application, if the command line asks for it.
+
+    :param machine: the Spark that runs it; None if it would have no listener
+    :param where: the place for a note, with a space at its end; empty for this machine
+    """
+    if not args.spark_submit:
+        return []
+    if machine is None:
+        return [spark.NOT_RUN]
+    commands.note(f"Running a Spark application {where}…")
+    try:
+        return [run(machine)]
+    except exceptions.SparkLineageError as error:
+        return [failed(spark.TRIAL, error)]
 
 
 def _say(checks: Sequence[Check], args: argparse.Namespace) -> int:

@@ -80,11 +80,11 @@ class AirflowChecks(Frozen, frozen=True):
     delivers: bool
 
 
-def check(conn_id: str, spark_conn_id: str) -> AirflowChecks:
+def check(conn_id: str, spark_conn_id: str | None) -> AirflowChecks:
     """Check the set-up that a task with these connections would have.
 
     :param conn_id: the operator's ``lineage_conn_id``
-    :param spark_conn_id: the operator's ``conn_id``
+    :param spark_conn_id: the operator's ``conn_id``; None if a service starts the task's driver
     """
     checks, connection = _connection(conn_id)
     web_place = "web_url"
@@ -106,8 +106,11 @@ def check(conn_id: str, spark_conn_id: str) -> AirflowChecks:
     for one in _transport(connection, resolved, web_place):
         if one.message not in {c.message for c in checks}:  # one error for a missing connection
             checks.append(one)
-    spark, spark_binary, host = _spark_connection(spark_conn_id, resolved)
-    checks += [spark, *cluster.location_checks(resolved), *cluster.endpoint_checks(resolved)]
+    spark_binary, host = "", deploy_mode.DriverHost.SERVICE
+    if spark_conn_id is not None:
+        spark, spark_binary, host = _spark_connection(spark_conn_id, resolved)
+        checks.append(spark)
+    checks += [*cluster.location_checks(resolved), *cluster.endpoint_checks(resolved)]
     delivers = host.is_remote and bool(resolved.capture_location.url)
     source = connections.source_of(connection)
     return AirflowChecks(checks, resolved, source, spark_binary, delivers)

@@ -13,7 +13,7 @@ import re
 import time
 import uuid
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from msgspec.structs import replace
@@ -134,11 +134,18 @@ def endpoint_checks(settings: Settings) -> list[Check]:
 TIMEOUT_S = 600
 """Seconds for the application; in a busy cluster an application has to wait."""
 _COLLECT_S = 60.0
-_LOOK = "Look at the application `sparklineage-doctor` in the cluster, and at its driver's log."
+_LOOK = (
+    "Look at the application in the cluster or in the service, where its name may be "
+    "`sparklineage-doctor`, and at its driver's log."
+)
+_REACH = (
+    "Give the user of the driver the permission, and Spark the file system, or set [sparklineage] "
+    "capture_location_in_spark."
+)
 _MAX_REASON = 500
 _STACK = re.compile(r"\s+at (?:[\w$]+\.)+[\w$<>]+\(")
-_APPLICATION = "trial_application.py"
-_SMALL = {
+APPLICATION = "trial_application.py"
+SMALL = {
     "spark.ui.enabled": "false",
     "spark.executor.instances": "1",
     # Else this worker could not remove what a killed driver, which is another user, has left.
@@ -146,15 +153,43 @@ _SMALL = {
 }
 
 
+class Submit(Protocol):
+    """Submits the trial's application and waits for its end."""
+
+    def __call__(self, bundle: capture.CaptureBundle, in_spark: str) -> tools.Marks:
+        """Submit the application, with listener and observer.
+
+        :param bundle: the bundle in the driver's folder
+        :param in_spark: URL of the driver's folder, as Spark knows it
+        :return: the marks of the files in the tools folder that the driver needs
+        :raise OutOfTimeError: if it takes too long; the application is killed then
+        """
+
+
 def run(machine: spark.Machine, conn_id: str, conf: Mapping[str, str], settings: Settings) -> Check:
     """Run the trial's application as a task with this connection would, and judge its lineage.
-
-    The application and its tables are in the folder to which the driver delivers. This folder is
-    removed afterwards.
 
     :param machine: the facts about this machine
     :param conn_id: the id of the Spark connection
     :param conf: Spark properties of the operator
+    :param settings: settings of a task; their capture location is a URL
+    :raise SparkLineageError: if the bundle cannot be made, or the application not be submitted
+    """
+
+    def submit(bundle: capture.CaptureBundle, in_spark: str) -> tools.Marks:
+        return _submit(conn_id, conf, settings, bundle, in_spark)
+
+    return tried(submit, machine, settings)
+
+
+def tried(submit: Submit, machine: spark.Machine, settings: Settings) -> Check:
+    """Run the trial's application in any way, and judge its lineage.
+
+    The application and its tables are in the folder to which the driver delivers. This folder is
+    removed afterwards.
+
+    :param submit: submits the application
+    :param machine: the Spark that runs it
     :param settings: settings of a task; their capture location is a URL
     :raise SparkLineageError: if the bundle cannot be made, or the application not be submitted
     """
@@ -163,7 +198,7 @@ def run(machine: spark.Machine, conn_id: str, conf: Mapping[str, str], settings:
     url = f"{settings.capture_location.url}/{cast('Path', bundle.path).name}"
     left = ""
     try:
-        check = _tried(machine, conn_id, conf, settings, bundle, url, begun)
+        check = _tried(submit, machine, settings, bundle, url, begun)
     except exceptions.SparkLineageError:
         raise
     except Exception as error:  # of the store's library, or of Airflow's hook
@@ -191,9 +226,8 @@ def _not_removed(url: str) -> str:
 
 
 def _tried(
+    submit: Submit,
     machine: spark.Machine,
-    conn_id: str,
-    conf: Mapping[str, str],
     settings: Settings,
     bundle: capture.CaptureBundle,
     url: str,
@@ -202,12 +236,12 @@ def _tried(
     place, _, name = url.rpartition("/")
     in_spark = capture.in_spark(place, settings.capture_location_in_spark, name)
     store = objects.Objects(url)
-    application = Path(str(driver.__file__)).with_name(_APPLICATION)
-    store.write(_APPLICATION, application.read_bytes())
+    application = Path(str(driver.__file__)).with_name(APPLICATION)
+    store.write(APPLICATION, application.read_bytes())
     for name, content in spark.ORDERS.items():
         store.write(f"tables/orders/{name}", content.encode())
     try:
-        marks = _submit(conn_id, conf, settings, bundle, in_spark)
+        marks = submit(bundle, in_spark)
     except bounded.OutOfTimeError:
         text = f"The application did not end within {TIMEOUT_S} seconds."
         return failed(spark.TRIAL, text, _LOOK)
@@ -254,10 +288,10 @@ def ended_badly(text: str, url: str, in_spark: str) -> Check:
     folder = url.rpartition("/")[2]
     if folder in printed or f"/{tools.FOLDER}/" in printed:
         problem = f"This worker reaches {url}, but Spark does not reach {in_spark}: {printed}"
-        fix = "Give the user of the driver the permission, or set capture_location_in_spark."
-        return failed(spark.TRIAL, problem, fix)
+        return failed(spark.TRIAL, problem, _REACH)
     problem = f"Spark ended with an error: {printed}"
-    return failed(spark.TRIAL, problem, spark.explained(output, _LOOK))
+    fix = f"{_LOOK} If the log names {in_spark}: {_REACH[0].lower()}{_REACH[1:]}"
+    return failed(spark.TRIAL, problem, spark.explained(output, fix))
 
 
 def _submit(
@@ -278,10 +312,10 @@ def _submit(
     :raise OutOfTimeError: if it takes too long; the application is killed then
     """
     target = target_of(SparkSubmitHook(conn_id=conn_id))
-    application = f"{in_spark}/{_APPLICATION}"
+    application = f"{in_spark}/{APPLICATION}"
     files = OwnFiles(bundle.path)
     try:
-        asked = submission.Submission(conf={**_SMALL, **conf}, application=application)
+        asked = submission.Submission(conf={**SMALL, **conf}, application=application)
         before = resolved(asked, target, settings)
         defaults = {"spark.openlineage.namespace": "sparklineage-doctor"}
         # A driver with Python delivers its events itself, so no endpoint has to listen for it.

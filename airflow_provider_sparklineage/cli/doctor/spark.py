@@ -180,7 +180,7 @@ def _listener(
         if own is not None:
             text = f"Spark has the listener {own.name} ({own.source}); none is added."
             checked = passed(LISTENER, text)
-        elif _is_fetched_later(settings, spark, env):
+        elif is_fetched_later(settings, spark, env):
             return [FETCHED_LATER], None
         else:
             name = listener_selection.jar_for(spark, settings.listener_jar, env, is_remote=True)
@@ -209,7 +209,8 @@ FETCHED_LATER = warning(
 )
 
 
-def _is_fetched_later(settings: Settings, spark: SparkDistribution, env: Mapping[str, str]) -> bool:
+def is_fetched_later(settings: Settings, spark: SparkDistribution, env: Mapping[str, str]) -> bool:
+    """Whether the first task would fetch the listener, because there is no whole one here."""
     may = settings.fetch_listener and settings.listener_jar is None
     return may and not fetching.is_cached(spark.scala, env)
 

@@ -59,6 +59,24 @@ class Adapter(Protocol):
         """
 
 
+class ForTrial(Adapter, Protocol):
+    """An adapter of a service to which a trial can be submitted with a task's own arguments.
+
+    A service has none if its application is not among the operator's arguments: the script of an
+    AWS Glue job, for example, is a part of the job.
+    """
+
+    def replace_application(self, operator: Any, application: str, arguments: list[str]) -> None:
+        """Let the operator run a Python application once, in place of the task's applications.
+
+        Containers are replaced and not changed, as by :meth:`~Adapter.write`. A name or id of the
+        job that no other job may have is removed.
+
+        :param application: the application's URL, as Spark knows it
+        :param arguments: the application's arguments
+        """
+
+
 TRANSPORT_FLAG = "openlineage_inject_transport_info"
 """The attribute of operators by which Airflow gives its own transport to Spark."""
 

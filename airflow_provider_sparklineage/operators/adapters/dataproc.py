@@ -68,6 +68,16 @@ def write(operator: Any, submissions: list[Submission]) -> None:
     operator.job = with_submission(operator.job, submission)
 
 
+def replace_application(operator: Any, application: str, arguments: list[str]) -> None:
+    """Let the operator submit a job of another application, with a new id."""
+    job = operator.job
+    spark = field(job, started(job, JOBS, "`job` of the task"))
+    own = of_python(
+        spark, application, arguments, properties=dict(field(spark, "properties") or {})
+    )
+    operator.job = with_alone(job, JOBS, pyspark_job=own, reference=None)
+
+
 # A message of Dataproc's library is looked at like a mapping, so that nothing here imports it.
 
 
@@ -87,6 +97,34 @@ def with_fields(message: Any, **fields: Any) -> Any:
     for name, value in fields.items():
         setattr(changed, name, value)
     return changed
+
+
+def with_alone(message: Any, names: Sequence[str], **fields: Any) -> Any:
+    """Give a copy of a job or batch with other values of fields, of which None removes one.
+
+    :param names: the fields of which only one may be set; those that have no new value are removed
+    """
+    changed = {**dict.fromkeys(names), **fields}
+    if isinstance(message, Mapping):
+        every = {**message, **changed}
+        return {
+            name: value for name, value in every.items() if value is not None or name not in changed
+        }
+    # The message removes a field of ``names`` itself when another one is set.
+    return with_fields(message, **fields)
+
+
+_FILES = ("jar_file_uris", "python_file_uris", "file_uris", "archive_uris")
+
+
+def of_python(spark: Any, application: str, arguments: list[str], **fields: Any) -> dict[str, Any]:
+    """Give the field of a job or batch that starts a Python application, with files of another.
+
+    :param spark: the field that starts the other application
+    :param fields: further fields
+    """
+    files = {name: list(uris) for name in _FILES if (uris := field(spark, name))}
+    return {"main_python_file_uri": application, "args": arguments, **files, **fields}
 
 
 def started(message: Any, names: Sequence[str], what: str) -> str:

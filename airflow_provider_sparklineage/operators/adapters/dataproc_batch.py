@@ -9,6 +9,7 @@ there already, of an earlier try: that batch has the listener of its own try, if
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -21,8 +22,10 @@ from airflow_provider_sparklineage.operators.adapters.dataproc import (
     account,
     field,
     longer_lists,
+    of_python,
     started,
     submission_of,
+    with_alone,
     with_fields,
 )
 from airflow_provider_sparklineage.spark.submit import releases
@@ -69,6 +72,15 @@ def write(operator: Any, submissions: list[Submission]) -> None:
         "runtime_config": with_fields(runtime or {}, properties=properties),
     }
     operator.batch = with_fields(batch, **changed)
+
+
+def replace_application(operator: Any, application: str, arguments: list[str]) -> None:
+    """Let the operator create a batch of another application, with a new id."""
+    batch = operator.batch
+    spark = field(batch, started(batch, BATCHES, "`batch` of the task"))
+    own = of_python(spark, application, arguments)
+    operator.batch = with_alone(batch, BATCHES, pyspark_batch=own)
+    operator.batch_id = f"sparklineage-doctor-{uuid.uuid4().hex[:12]}"
 
 
 def properties_of(batch: Any) -> Mapping[str, Any]:

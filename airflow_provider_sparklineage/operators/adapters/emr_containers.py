@@ -46,3 +46,8 @@ def write(operator: Any, submissions: list[Submission]) -> None:
     """Set the properties of the job run, and those flags that it has already."""
     [submission] = submissions
     emr_serverless.write_job_run(operator, DRIVER, submission)
+
+
+def replace_application(operator: Any, application: str, arguments: list[str]) -> None:
+    """Let the operator start a job run of another application."""
+    emr_serverless.replace_entry_point(operator, DRIVER, application, arguments)

@@ -79,6 +79,11 @@ def write(operator: Any, submissions: list[Submission]) -> None:
     write_job_run(operator, DRIVER, submission)
 
 
+def replace_application(operator: Any, application: str, arguments: list[str]) -> None:
+    """Let the operator start a job run of another application."""
+    replace_entry_point(operator, DRIVER, application, arguments)
+
+
 def _refuse_replacing(operator: Any, application: Mapping[str, Any]) -> None:
     """Refuse a job run if additions would take the place of what is not known, or show a secret.
 
@@ -166,6 +171,16 @@ def write_job_run(operator: Any, key: str, submission: Submission) -> None:
             **overrides,
             "applicationConfiguration": configuration,
         }
+
+
+def replace_entry_point(operator: Any, key: str, application: str, arguments: list[str]) -> None:
+    """Replace the application of the operator's job run; a ``--class`` has no effect on Python.
+
+    :param key: the key of a Spark application in ``job_driver``
+    """
+    own = {"entryPoint": application, "entryPointArguments": arguments}
+    driver = {**operator.job_driver[key], **own}
+    operator.job_driver = {**operator.job_driver, key: driver}
 
 
 def _changed(text: str, own: Submission, flags: Submission) -> str:

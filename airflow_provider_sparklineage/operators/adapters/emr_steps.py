@@ -22,6 +22,7 @@ from airflow_provider_sparklineage.spark.submit.deploy_mode import Target
 from airflow_provider_sparklineage.spark.submit.submission import (
     Submission,
     read_arguments,
+    with_application,
     with_arguments,
 )
 
@@ -82,6 +83,21 @@ def write(operator: Any, submissions: list[Submission]) -> None:
             raise ListenerError(msg, "Put parts of its arguments into files.")
         steps.append({**step, "HadoopJarStep": {**command, "Args": changed}})
     operator.steps = steps
+
+
+def replace_application(operator: Any, application: str, arguments: list[str]) -> None:
+    """Let the operator add one step, with the flags of the task's first spark-submit."""
+    step = next(step for step in _steps(operator) if _words(step) is not None)
+    command = step["HadoopJarStep"]
+    words = with_application(_words(step) or (), application, arguments)
+    operator.steps = [
+        {
+            **step,
+            # A cluster that ends with its first failed step has to stay.
+            "ActionOnFailure": "CONTINUE",
+            "HadoopJarStep": {**command, "Args": [command["Args"][0], *words]},
+        }
+    ]
 
 
 def spark_steps(operator: Any) -> list[Submission]:

@@ -58,3 +58,14 @@ def write(operator: Any, submissions: list[Submission]) -> None:
         "jars": with_entries(batch.get("jars"), submission.jars),
         "py_files": with_entries(batch.get("py_files"), submission.py_files),
     }
+
+
+_POLLING_S = 5
+
+
+def replace_application(operator: Any, application: str, arguments: list[str]) -> None:
+    """Let the operator post a batch of another application, and wait for its end."""
+    own = {"file": application, "args": arguments, "class_name": None, "name": None}
+    operator.spark_params = {**operator.spark_params, **own}
+    if operator._polling_interval <= 0:  # noqa: SLF001
+        operator._polling_interval = _POLLING_S  # noqa: SLF001

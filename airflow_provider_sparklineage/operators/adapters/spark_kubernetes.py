@@ -79,7 +79,27 @@ def write(operator: Any, submissions: list[Submission]) -> None:
     deps = _with(deps, "jars", with_entries(deps.get("jars"), submission.jars))
     deps = _with(deps, "pyFiles", with_entries(deps.get("pyFiles"), submission.py_files))
     spec = _with(_with(spec, "sparkConf", properties), "deps", deps)
-    wanted = {**body, "spark": {**application, "spec": spec}}
+    _write_body(operator, {**body, "spark": {**application, "spec": spec}})
+
+
+def replace_application(operator: Any, application: str, arguments: list[str]) -> None:
+    """Let the operator create a SparkApplication of another application, which is tried once.
+
+    :raise ListenerError: if the operator does not take it from its arguments
+    """
+    body = operator.template_body
+    own = {"type": "Python", "mainApplicationFile": application, "arguments": arguments}
+    spec = {**spec_of(body), **own, "restartPolicy": {"type": "Never"}}
+    spec.pop("mainClass", None)
+    operator.code_path, operator.random_name_suffix = None, True
+    _write_body(operator, {**body, "spark": {**body["spark"], "spec": spec}})
+
+
+def _write_body(operator: Any, wanted: Mapping[str, Any]) -> None:
+    """Let the operator create a SparkApplication of a body.
+
+    :raise ListenerError: if the operator does not take it from its arguments
+    """
     own = operator.template_spec, operator.application_file
     operator.template_spec, operator.application_file = deepcopy(wanted), None
     if operator.template_body != wanted:

@@ -26,7 +26,12 @@ if TYPE_CHECKING:
 
     from airflow.providers.common.compat.sdk import Context
 
-_ATTRIBUTES = {"conf": "configuration", "pyFiles": "python_files", "className": "class_name"}
+_ATTRIBUTES = {
+    "args": "arguments",
+    "conf": "configuration",
+    "pyFiles": "python_files",
+    "className": "class_name",
+}
 """The attributes of Azure's class that have another name in the REST API, by that name."""
 
 
@@ -72,6 +77,17 @@ def write(operator: Any, submissions: list[Submission]) -> None:
     for name, value in changed.items():
         if value or _value(payload, name):
             _set(operator.payload, name, value)
+
+
+def replace_application(operator: Any, application: str, arguments: list[str]) -> None:
+    """Let the operator submit a batch of another application."""
+    operator.payload = copy(operator.payload)
+    _set(operator.payload, "file", application)
+    _set(operator.payload, "args", arguments)
+    if isinstance(operator.payload, dict):
+        operator.payload.pop(_name(operator.payload, "className"), None)
+    else:
+        _set(operator.payload, "className", None)
 
 
 def properties_of(payload: Any) -> Mapping[str, Any]:

@@ -308,6 +308,18 @@ def with_arguments(words: Sequence[str], after: Submission) -> list[str]:
     return [*kept, *arguments(changes(before, after)), *left]
 
 
+def with_application(
+    words: Sequence[str], application: str, application_arguments: Sequence[str]
+) -> list[str]:
+    """Replace the application among arguments of spark-submit, and the application's own arguments.
+
+    :param words: the arguments; all before the application are kept
+    """
+    options, _ = _options(words)
+    kept = [word for option in options for word in option.words]
+    return [*kept, application, *application_arguments]
+
+
 def changes(before: Submission, after: Submission) -> Submission:
     """Give those properties and flags of a changed submission that are new or have new values."""
     return replace(
