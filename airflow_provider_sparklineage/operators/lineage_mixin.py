@@ -625,7 +625,7 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
         for submission in submissions:
             capture, after = submittable(capture, submission, target, context)
             changed.append(after)
-        if any(after is not before for after, before in zip(changed, submissions, strict=True)):
+        if changed != submissions:
             of_service.write(self, changed)
         return named_unheard(capture, changed)
 
