@@ -551,6 +551,7 @@ def doctor(capsys):
 
     def run(**args):
         given = {"conn_id": "sparklineage_default", "spark_conn_id": "spark_default", "conf": []}
+        given |= {"dag_id": None, "task_id": None}
         code = command.run(SimpleNamespace(**{**given, "spark_submit": False, "json": True} | args))
         out = capsys.readouterr().out
         return code, json.loads(out[out.index("{\n") :])

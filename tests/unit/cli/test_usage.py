@@ -214,6 +214,9 @@ IGNORED_OF_AIRFLOW = [
     ("explain dag task --run y --map-index 1", "Give --map-index or --run, not both."),
     ("collect --again", "--again needs RUN."),
     ("doctor --conf spark.x=1", "--conf needs --spark-submit."),
+    ("doctor dag", "DAG_ID needs TASK_ID."),
+    ("doctor dag task --conn-id x", "Give DAG_ID or --conn-id, not both."),
+    ("doctor dag task --spark-conn-id x", "Give DAG_ID or --spark-conn-id, not both."),
 ]
 
 
