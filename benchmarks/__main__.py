@@ -28,6 +28,7 @@ MODULES = {
     "whole_task": "A whole task",
     "dag_files": "DAG files",
     "adopting": "Adopted tasks in DAG files",
+    "services": "Other ways to start Spark",
     "observer": "In the driver",
     "draining": "At the end of the driver",
     "delivery": "From a driver in a cluster",

@@ -119,13 +119,13 @@ def _importing() -> Result:
         "airflow_provider_sparklineage.operators.spark_submit",
         "airflow.providers.apache.spark.operators.spark_submit",
     )
-    runs = [[_import_s(module) for module in modules] for _ in range(IMPORTS)]
+    runs = [[import_s(module) for module in modules] for _ in range(IMPORTS)]
     ours_s, stock_s = (min(column) for column in zip(*runs, strict=True))
     figures = f"CPU ours {ours_s:.2f} s, stock {stock_s:.2f} s"
     return Result("import our operator / stock operator", ours_s / stock_s, GOAL, figures)
 
 
-def _import_s(module: str) -> float:
+def import_s(module: str) -> float:
     """CPU seconds of a process that imports a module."""
     before = getrusage(RUSAGE_CHILDREN)
     subprocess.run([sys.executable, "-c", f"import {module}"], check=True)

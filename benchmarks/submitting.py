@@ -141,12 +141,13 @@ def measured() -> Iterator[Result]:
                 [min(phase) for phase in zip(*runs, strict=True)]
                 for runs in zip(*turns, strict=True)
             )
-            figures = f"ours {_described(ours)}, stock {_described(stock)}, of CPU"
+            figures = f"ours {described(ours)}, stock {described(stock)}, of CPU"
             name = f"wait before a submission with {count} templated arguments, beyond stock"
             yield Result(name, sum(ours) - sum(stock), goal, figures, " ms", _MISSED)
 
 
-def _described(phases: list[float]) -> str:
+def described(phases: list[float]) -> str:
+    """Give the sum of the phases, and each of them, for people."""
     of_each = ", ".join(f"{name} {ms:.0f}" for name, ms in zip(PHASES, phases, strict=True))
     return f"{sum(phases):.0f} ms ({of_each})"
 
@@ -163,7 +164,12 @@ def _phases(name: str, count: int, folder: Path) -> list[float]:
     printed = json.loads(done.stdout.splitlines()[-1])
     assert printed["injected"] is (name == "ours"), "nothing was injected, so nothing was measured"
     assert printed["traced"] == (count if name == "ours" else 0), "what has no spans is not traced"
-    return [after - before for before, after in pairwise(printed["ended"])]
+    return of_phases(printed["ended"])
+
+
+def of_phases(ended: list[float]) -> list[float]:
+    """Give the length of each phase, from the times at which they ended."""
+    return [after - before for before, after in pairwise(ended)]
 
 
 def make_ready() -> None:

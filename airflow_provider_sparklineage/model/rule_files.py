@@ -7,6 +7,7 @@ the words for errors.
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import re
 import stat
@@ -40,6 +41,23 @@ def open_regular(path: Path) -> BufferedReader:
         os.close(handle)
         raise OSError(errno.EINVAL, "it is no regular file", str(path))
     return BufferedReader(FileIO(handle), _CHUNK)
+
+
+_digests: dict[tuple[int, ...], str] = {}
+
+
+def digest_of(path: Path) -> str:
+    """Give the SHA-256 digest of a file, in hex; a file that has not changed is read once.
+
+    :raise OSError: if the file cannot be read, or is not regular
+    """
+    with open_regular(path) as content:
+        status = os.fstat(content.fileno())
+        changes = status.st_size, status.st_mtime_ns, status.st_ctime_ns
+        identity = status.st_dev, status.st_ino, *changes
+        if identity not in _digests:
+            _digests[identity] = hashlib.file_digest(content, "sha256").hexdigest()
+        return _digests[identity]
 
 
 # --- YAML to plain documents, and the lines of their values ---------------------------------------

@@ -7,7 +7,6 @@ or with the listener; and if it runs without, the event says why.
 from __future__ import annotations
 
 import copy
-from importlib import import_module
 from types import MappingProxyType, SimpleNamespace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -67,7 +66,7 @@ RELEASES = {
     "DATAPROC": r"2\.2.*",
     "DATAPROC_SERVERLESS": r"2\.2",
 }
-IDS = ("_batch_id", "job_id", "_job_run_id", "operation", "operation_name")
+IDS = ("_batch_id", "job_id", "_job_run_id", "operation", "operation_name", "pod")
 """Attributes in which operators have the id of a job that was taken."""
 
 
@@ -242,10 +241,7 @@ def make(lake, monkeypatch):
 
     def made(name, **changed):
         service, kind = SERVICES[name], KINDS[name]
-        try:
-            stock, ours = map(imported, (kind.stock, kind.ours))
-        except ImportError as error:
-            pytest.skip(f"its provider is not installed ({error})")
+        stock = imported(kind.stock)
         given = []
 
         def submit(task, *_, **__):
@@ -255,7 +251,7 @@ def make(lake, monkeypatch):
         monkeypatch.setattr(stock, "execute", submit)
         known = copy.deepcopy({**service.arguments, **service.more, "task_id": "job"})
         batch = known.pop("spark_params", None)
-        task = ours(**known)
+        task = imported(kind.ours)(**known)
         if batch is not None:
             task.spark_params, task._polling_interval = batch, 1
         vars(task).update({**service.known, **changed})
@@ -265,9 +261,9 @@ def make(lake, monkeypatch):
 
 
 def imported(path):
-    """Import a class."""
+    """Import a class; the test is left out if it is that of a provider that is not installed."""
     module, _, name = path.rpartition(".")
-    return getattr(import_module(module), name)
+    return getattr(pytest.importorskip(module, exc_type=ImportError), name)
 
 
 def arguments(task):

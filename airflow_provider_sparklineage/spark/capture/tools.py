@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.exceptions import CaptureError
+from airflow_provider_sparklineage.model.rule_files import digest_of
 from airflow_provider_sparklineage.spark.capture import remote
 from airflow_provider_sparklineage.spark.capture.bundle import in_spark
 from airflow_provider_sparklineage.storage.bounded import StoreError, within_budget
@@ -153,8 +154,7 @@ def note(manifest: Manifest, budget: Budget, *, has_reported: bool) -> None:
 def _digest_and_size(source: Path | bytes) -> tuple[str, int]:
     if isinstance(source, bytes):
         return hashlib.sha256(source).hexdigest(), len(source)
-    with source.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest(), source.stat().st_size
+    return digest_of(source), source.stat().st_size
 
 
 def _put(

@@ -22,9 +22,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from airflow_provider_sparklineage.model.exceptions import ListenerError
-from airflow_provider_sparklineage.model.rule_files import open_regular
+from airflow_provider_sparklineage.model.rule_files import digest_of, open_regular
 from airflow_provider_sparklineage.spark.capture import ownership
-from airflow_provider_sparklineage.spark.submit import listener
 from airflow_provider_sparklineage.spark.submit.listener import PINS, VERSION, artifact
 
 if TYPE_CHECKING:
@@ -86,7 +85,7 @@ def cache_problem(scala: str, env: Mapping[str, str] = os.environ) -> str | None
     :param env: the environment variables that name the folder of the cache
     """
     try:
-        digest = listener.digest_of(cached(scala, env))
+        digest = digest_of(cached(scala, env))
     except FileNotFoundError:
         return "is not there"
     except OSError as error:
@@ -101,7 +100,7 @@ def digest_problem(jar: Path, scala: str) -> str | None:
     :return: a clause for a message, such as ``listener.jar has the SHA-256 digest …, not …``
     :raise OSError: if the jar cannot be read
     """
-    digest = listener.digest_of(jar)
+    digest = digest_of(jar)
     if digest == PINS[scala]:
         return None
     return f"{jar.name} has the SHA-256 digest {digest}, not {PINS[scala]}"

@@ -7,7 +7,6 @@ ends the SparkContext when the class is loaded, even if the list of the jar's en
 
 from __future__ import annotations
 
-import hashlib
 import lzma
 import os
 import re
@@ -17,7 +16,7 @@ import zlib
 from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.model.exceptions import ListenerError
-from airflow_provider_sparklineage.model.rule_files import open_regular
+from airflow_provider_sparklineage.model.rule_files import digest_of, open_regular
 from airflow_provider_sparklineage.model.terms import Frozen
 
 if TYPE_CHECKING:
@@ -190,15 +189,6 @@ def read_jar(path: Path) -> Identity:
     scala_of_code = next((scala for name, scala in _SCALA_CLASSES if name in code), None)
     version = line[1].decode("latin-1") if line else named.version
     return Identity(version, scala_of_code or named.scala)
-
-
-def digest_of(jar: Path) -> str:
-    """Give the SHA-256 digest of a file, in hex.
-
-    :raise OSError: if the file cannot be read, or is a pipe or another special file
-    """
-    with open_regular(jar) as content:
-        return hashlib.file_digest(content, "sha256").hexdigest()
 
 
 def damage(jar: Path) -> str:

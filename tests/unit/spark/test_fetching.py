@@ -18,6 +18,7 @@ from types import SimpleNamespace
 import pytest
 
 from airflow_provider_sparklineage import cli
+from airflow_provider_sparklineage.model import rule_files
 from airflow_provider_sparklineage.model.exceptions import ListenerError
 from airflow_provider_sparklineage.spark.submit import (
     commands,
@@ -490,10 +491,14 @@ def test_a_resolver_that_hangs_is_ended_and_tasks_do_not_ask_it_again_for_a_whil
 def test_the_digest_of_a_cached_jar_is_taken_once_before_a_job(env, given, monkeypatch):
     jar = listener_selection.fetch_for(SPARK, "spark-submit", env, location=str(given))
     options = SimpleNamespace(fetch_listener=True, listener_jar=None)
-    taken, digest_of = [], listener.digest_of
-    monkeypatch.setattr(listener, "digest_of", lambda path: taken.append(path) or digest_of(path))
+    taken, file_digest = [], hashlib.file_digest
+    monkeypatch.setattr(hashlib, "file_digest", lambda *a: taken.append(a) or file_digest(*a))
     assert listener_selection.jar_in_task(SPARK, "spark-submit", options, env) == str(jar)
-    assert taken == [jar]
+    rule_files.digest_of(jar)  # as for the tools folder
+    assert len(taken) == 1
+    os.utime(jar, (1, 1))
+    rule_files.digest_of(jar)  # it may be another file
+    assert len(taken) == 2
 
 
 def test_a_failed_fetch_is_believed_for_a_quarter_of_an_hour(env):
