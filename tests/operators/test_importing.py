@@ -9,7 +9,9 @@ import threading
 import pytest
 from airflow.providers.common.compat.sdk import AirflowTaskTimeout
 
+from airflow_provider_sparklineage.operators.adoption import kinds
 from airflow_provider_sparklineage.operators.attempt import task_try
+from tests.conftest import long_after
 
 pytestmark = pytest.mark.airflow
 
@@ -81,6 +83,55 @@ print("FOUND", sorted(m for m in sys.modules if m.startswith(heavy)))
 def test_a_dag_file_imports_nothing_that_tasks_need_when_they_run():
     done = subprocess.run(
         [sys.executable, "-c", PARSING], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "FOUND []" in done.stdout
+
+
+# Airflow's own packages that the stock operator's module does not import, and ours does.
+WITHOUT_OTHERS = """
+import importlib, sys, warnings
+warnings.simplefilter("ignore")
+importlib.import_module(sys.argv[1])
+stock = {name.split(".")[2] for name in sys.modules if name.startswith("airflow.providers.")}
+importlib.import_module(sys.argv[2])
+ours = {name.split(".")[2] for name in sys.modules if name.startswith("airflow.providers.")}
+print("FOUND", sorted(ours - stock - {"common", "openlineage"}))
+"""
+MODULES = sorted({tuple(p.rpartition(".")[0] for p in (k.stock, k.ours)) for k in kinds.KINDS})
+
+
+@pytest.mark.parametrize(("stock", "ours"), long_after(1, MODULES))
+def test_an_operator_imports_the_provider_of_no_other_service(stock, ours):
+    pytest.importorskip(stock, exc_type=ImportError)
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_OTHERS, stock, ours],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "FOUND []" in done.stdout
+
+
+# The policy sees every task of every DAG file.
+ADOPTING = """
+import os, sys, warnings
+warnings.simplefilter("ignore")
+os.environ["AIRFLOW__SPARKLINEAGE__ADOPT"] = "all"
+from airflow.sdk import DAG
+from airflow.providers.standard.operators.empty import EmptyOperator
+from airflow_provider_sparklineage.operators.adoption import policy
+with DAG("shop", schedule=None):
+    policy.task_policy(EmptyOperator(task_id="nothing"))
+found = {name.split(".")[2] for name in sys.modules if name.startswith("airflow.providers.")}
+print("FOUND", sorted(found - {"common", "standard"}))
+"""
+
+
+def test_adoption_imports_no_provider_for_a_task_without_spark():
+    done = subprocess.run(
+        [sys.executable, "-c", ADOPTING], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
     assert "FOUND []" in done.stdout
