@@ -170,7 +170,8 @@ def injected(
     """
     submission, spark, env = before
     files = deploy_mode.driver_files(submission, target, env, bundle, options, links, budget)
-    deploy_mode.refuse_connect(submission, target.master, env)
+    if not target.starts_connect_server:
+        deploy_mode.refuse_connect(submission, target.master, env)
     if target.service:
         injection.refuse_variables(submission, options.existing_transport)
     # If the driver has other jars, in a pod's image for instance, the jars of the worker's Spark

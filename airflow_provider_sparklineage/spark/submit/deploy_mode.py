@@ -68,6 +68,8 @@ class Target(NamedTuple):
     :param has_properties_file: whether the operator can pass a properties file
     :param passes_environment: whether the operator can pass environment variables
     :param is_deferred: whether the task may leave the worker while its job runs
+    :param starts_connect_server: whether the driver is a server of Spark Connect that the job's
+        Python starts on this worker
     :param account: who starts the driver, as far as it decides what the driver may read: a user, or
         the connection to a service
     """
@@ -86,6 +88,7 @@ class Target(NamedTuple):
     has_properties_file: bool = True
     passes_environment: bool = True
     is_deferred: bool = False
+    starts_connect_server: bool = False
     account: str = ""
 
     @property
