@@ -35,7 +35,7 @@ class SparkJDBCLineageMixin(SparkLineageMixin):
     def lineage_properties(self) -> Mapping[str, Any]:
         """The properties that the operator passes to spark-submit by ``--conf``."""
         operator: Any = self
-        return operator._spark_conf or {}
+        return operator._spark_conf or {}  # noqa: SLF001  (its argument)
 
     def _get_hook(self) -> Any:
         """Make the hook, whose script gets the name of the application unless it has one.
@@ -45,13 +45,15 @@ class SparkJDBCLineageMixin(SparkLineageMixin):
         """
         hook: Any = super()._get_hook()  # type: ignore[misc]
         if not self.is_adopted:
-            of_stock = hook._build_jdbc_application_arguments
+            # Private, but only this method of Airflow's makes the script's arguments.
+            of_stock = hook._build_jdbc_application_arguments  # noqa: SLF001
+            name = hook._name  # noqa: SLF001
 
             def named(connection: Mapping[str, Any]) -> list[str]:
                 arguments: list[str] = of_stock(connection)
-                return arguments if _NAME in arguments else [*arguments, _NAME, hook._name]
+                return arguments if _NAME in arguments else [*arguments, _NAME, name]
 
-            hook._build_jdbc_application_arguments = named
+            hook._build_jdbc_application_arguments = named  # noqa: SLF001
         return hook
 
 

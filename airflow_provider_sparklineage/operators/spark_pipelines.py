@@ -48,9 +48,11 @@ class SparkPipelinesLineageMixin(LineageMixin):
         of Spark 4.1 and 4.2 refuses both. An adopted task ends as its DAG's own operator does.
         """
         hook: Any = super().hook  # type: ignore[misc]
-        if not self.is_adopted and str(hook._connection["master"]).startswith("local"):
-            of_stock = hook._build_spark_common_args
-            hook._build_spark_common_args = lambda: with_remote(of_stock())
+        # Private, but only these members of Airflow's know the master and make the flags.
+        master = str(hook._connection["master"])  # noqa: SLF001
+        if not self.is_adopted and master.startswith("local"):
+            of_stock = hook._build_spark_common_args  # noqa: SLF001
+            hook._build_spark_common_args = lambda: with_remote(of_stock())  # noqa: SLF001
         return hook
 
     def _inject_lineage(self, capture: Capture, context: Context) -> Capture:

@@ -1,4 +1,4 @@
-"""Transfers of SparkJDBCOperator without Spark: what spark-submit is given, and what is not added."""
+"""Transfers of SparkJDBCOperator without Spark: what spark-submit is given, and what is not."""
 
 from __future__ import annotations
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from pathlib import Path
 
+import duckdb
 import pytest
 
 from airflow_provider_sparklineage.operators.spark_pipelines import SparkLineagePipelinesOperator
@@ -25,20 +25,21 @@ PYTHON = """
 from pyspark import pipelines
 from pyspark.sql import SparkSession, functions
 
-@pipelines.materialized_view(partition_cols=["dt"])
+@pipelines.materialized_view(partition_cols=["day"])
 def cleaned():
-    orders = SparkSession.active().read.table("orders").where("dt = '2024-05-06'")
-    return orders.select("order_id", (functions.col("amount") * 2).alias("twice"), "dt")
+    orders = SparkSession.active().read.parquet("{work}/orders").where("day = 6")
+    return orders.select("id", (functions.col("amount") * 2).alias("twice"), "day")
 """
 SQL = """
-CREATE MATERIALIZED VIEW totals PARTITIONED BY (dt) AS
-SELECT dt, sum(twice) AS total FROM cleaned GROUP BY dt;
+CREATE MATERIALIZED VIEW totals PARTITIONED BY (day) AS
+SELECT day, sum(twice) AS total FROM cleaned GROUP BY day;
 """
+ROWS = "SELECT * FROM (VALUES (1, 2.0::DOUBLE, 5), (2, 3.0::DOUBLE, 6)) AS t(id, amount, day)"
 
 
 @pytest.fixture
 def work(tmp_path, monkeypatch):
-    """Have a table of two days, a pipeline over it, and a worker whose Spark can run it."""
+    """Have files of two days, a pipeline over them, and a worker whose Spark can run it."""
     if not (BIN / "spark-pipelines").exists():
         pytest.skip("spark-pipelines needs Spark 4.2 with pandas: .ci/spark-venv pipelines")
     spark = record_events.Spark.of(BIN / "spark-submit")
@@ -49,26 +50,26 @@ def work(tmp_path, monkeypatch):
     }
     for key, value in environment.items():
         monkeypatch.setenv(key, value)
-    defaults = {
-        "spark.sql.catalogImplementation": "hive",
-        "spark.sql.warehouse.dir": f"{tmp_path}/warehouse",
-        "spark.hadoop.javax.jdo.option.ConnectionURL": (
-            f"jdbc:derby:;databaseName={tmp_path}/metastore;create=true"
-        ),
-        "spark.sql.shuffle.partitions": "1",
-        "spark.ui.enabled": "false",
-    }
-    lines = [f"{key} {value}" for key, value in defaults.items()]
-    (tmp_path / "conf" / "spark-defaults.conf").write_text("\n".join(lines))
-    (tmp_path / "transformations").mkdir()
-    (tmp_path / "transformations" / "cleaned.py").write_text(PYTHON)
-    (tmp_path / "transformations" / "totals.sql").write_text(SQL)
+    duckdb.sql(f"COPY ({ROWS}) TO '{tmp_path}/orders' (FORMAT parquet, PARTITION_BY (day))")
+    transformations = tmp_path / "transformations"
+    transformations.mkdir()
+    (transformations / "cleaned.py").write_text(PYTHON.format(work=tmp_path))
+    (transformations / "totals.sql").write_text(SQL)
     (tmp_path / "spark-pipeline.yml").write_text(SPEC.format(work=tmp_path))
-    statements = (
-        "CREATE TABLE orders (order_id BIGINT, amount DOUBLE, dt STRING) USING parquet "
-        "PARTITIONED BY (dt);"
-        "INSERT INTO orders VALUES (1, 2.0, '2024-05-05'), (2, 3.0, '2024-05-06')"
-    )
-    command = [str(BIN / "spark-sql"), "--master", "local[1]", "-e", statements]
-    subprocess.run(command, check=True, capture_output=True, cwd=tmp_path)
     return tmp_path
+
+
+def test_a_pipeline_on_the_worker_has_its_lineage(work):
+    task = SparkLineagePipelinesOperator(
+        task_id="totals",
+        pipeline_spec=str(work / "spark-pipeline.yml"),
+        conf={"spark.sql.warehouse.dir": f"{work}/warehouse", "spark.ui.enabled": "false"},
+    )
+    spark_submit_double.execute(task, spark_submit_double.task_context())
+    lineage = task.get_openlineage_facets_on_complete(None)
+    open("/tmp/h-ops/pipe.txt", "w").write(repr(lineage))
+    assert [one.name for one in lineage.inputs] == [f"{work}/orders"]
+    outputs = {Path(one.name).name: one.facets for one in lineage.outputs}
+    assert outputs.keys() == {"cleaned", "totals"}
+    [source] = outputs["totals"]["columnLineage"].fields["total"]["inputFields"]
+    assert (source["name"], source["field"]) == (f"{work}/orders", "amount")

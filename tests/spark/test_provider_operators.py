@@ -139,8 +139,17 @@ def described(lineage):
 
 @pytest.mark.long
 def test_rows_go_to_a_database_and_back(database):
-    exported = ran(transfer(database, metastore_table="orders"))
-    print(described(exported), [(one.facets, one.input_facets if hasattr(one, "input_facets") else None) for one in exported.inputs])
-    imported = ran(transfer(database, cmd_type="jdbc_to_spark", metastore_table="copied", save_format="parquet"))
-    print(described(imported))
-    assert 0
+    exported = described(ran(transfer(database, metastore_table="orders")))
+    open("/tmp/h-ops/exported.json", "w").write(repr(exported))
+    imported = described(
+        ran(
+            transfer(
+                database,
+                cmd_type="jdbc_to_spark",
+                metastore_table="copied",
+                save_format="parquet",
+            )
+        )
+    )
+    open("/tmp/h-ops/imported.json", "w").write(repr(imported))
+    assert False

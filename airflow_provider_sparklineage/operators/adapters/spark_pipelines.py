@@ -50,7 +50,7 @@ _TRANSPORT = "spark.openlineage.transport."
 def refusal(operator: Any) -> str:
     """Give the reason why nothing can be added to a pipeline; empty if something can be."""
     if operator.pipeline_command != "run":
-        return f"`{operator.pipeline_command}` reads and writes no data, so it runs without lineage."
+        return f"`{operator.pipeline_command}` reads and writes no data, so it has no lineage."
     if _remote(operator).startswith("local"):
         return ""
     return (
