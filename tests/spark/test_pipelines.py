@@ -32,7 +32,7 @@ def cleaned():
 """
 SQL = """
 CREATE MATERIALIZED VIEW totals PARTITIONED BY (day) AS
-SELECT day, sum(twice) AS total FROM cleaned GROUP BY day;
+SELECT sum(twice) AS total, day FROM cleaned GROUP BY day;
 """
 ROWS = "SELECT * FROM (VALUES (1, 2.0::DOUBLE, 5), (2, 3.0::DOUBLE, 6)) AS t(id, amount, day)"
 
@@ -68,6 +68,9 @@ def test_a_pipeline_on_the_worker_has_its_lineage(work):
     spark_submit_double.execute(task, spark_submit_double.task_context())
     lineage = task.get_openlineage_facets_on_complete(None)
     open("/tmp/h-ops/pipe.txt", "w").write(repr(lineage))
+    facet = lineage.run_facets["sparkLineage_capture"]
+    messages = {d["code"]: d["message"] for d in facet.degradations}
+    assert "pipeline" in messages["observer_unavailable"]
     assert [one.name for one in lineage.inputs] == [f"{work}/orders"]
     outputs = {Path(one.name).name: one.facets for one in lineage.outputs}
     assert outputs.keys() == {"cleaned", "totals"}

@@ -4,8 +4,9 @@
 is the driver, by a second ``spark-submit``. The properties of the first one do not all reach the
 second: of each ten, PySpark 4.1 and 4.2 keep the last few (``SparkSession._start_connect_server``).
 A property that is added there could displace one of the user's. So nothing is added there. The
-second ``spark-submit`` also takes ``PYSPARK_SUBMIT_ARGS``, which wins over its other arguments, and
-Python takes ``PYTHONPATH``. Both are environment variables.
+second ``spark-submit`` also takes the environment variable ``PYSPARK_SUBMIT_ARGS``, which wins over
+its other arguments. The queries of a pipeline are reported to no listener that the observer could
+register with a session, so it is not added.
 """
 
 from __future__ import annotations
@@ -22,13 +23,12 @@ from airflow_provider_sparklineage.model.exceptions import ListenerError
 from airflow_provider_sparklineage.model.rule_files import open_regular
 from airflow_provider_sparklineage.operators.adapters import airflow_transport
 from airflow_provider_sparklineage.operators.adapters.spark_submit import TRANSPORT_FLAG
-from airflow_provider_sparklineage.spark.submit.deploy_mode import Target
+from airflow_provider_sparklineage.spark.submit.deploy_mode import PIPELINES, Target
 from airflow_provider_sparklineage.spark.submit.listener import LISTENER_CLASS
 from airflow_provider_sparklineage.spark.submit.submission import (
     Submission,
     as_texts,
     changes,
-    listed,
     read_arguments,
     with_arguments,
 )
@@ -38,10 +38,7 @@ if TYPE_CHECKING:
 
     from airflow.providers.common.compat.sdk import Context
 
-_BINARY = "spark-pipelines"
-_APPLICATION = "cli.py"
 _ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
-_PATH = "PYTHONPATH"
 _REMOTE = "SPARK_REMOTE"
 _MAX_SPEC = 1024 * 1024
 _TRANSPORT = "spark.openlineage.transport."
@@ -79,12 +76,12 @@ def read(operator: Any, context: Context) -> tuple[list[Submission], Target]:
         nothing on the worker can combine with collecting
     """
     transport = airflow_transport(operator, TRANSPORT_FLAG, context)
-    target = Target(_BINARY, "local", starts_connect_server=True, transport=transport)
+    target = Target(PIPELINES, "local", starts_connect_server=True, transport=transport)
     return [_submission(operator)], target
 
 
 def write(operator: Any, submissions: list[Submission]) -> None:
-    """Set the environment variables; remove properties that injection has moved elsewhere."""
+    """Set the environment variable; remove properties that injection has moved elsewhere."""
     [after], before = submissions, _submission(operator)
     own = _own_arguments(operator)
     ours, base = changes(before, after), read_arguments(own)
@@ -96,9 +93,6 @@ def write(operator: Any, submissions: list[Submission]) -> None:
     )
     env_vars = {**(operator.env_vars or {}), **after.env_vars}
     env_vars[_ARGUMENTS] = shlex.join(with_arguments(own, arguments))
-    if ours.py_files:  # the observer is the last entry
-        path = env_vars.get(_PATH) or os.environ.get(_PATH)
-        env_vars[_PATH] = os.pathsep.join(filter(None, [listed(ours.py_files)[-1], path]))
     operator.env_vars = env_vars
     operator.conf = {k: v for k, v in (operator.conf or {}).items() if str(k) in after.conf}
 
@@ -111,7 +105,7 @@ def _submission(operator: Any) -> Submission:
     given = read_arguments(_own_arguments(operator))
     env_vars = as_texts(operator.env_vars)
     conf = {**as_texts(operator.conf), **specified, **given.conf}
-    return replace(given, conf=conf, application=_APPLICATION, env_vars=env_vars)
+    return replace(given, conf=conf, application=PIPELINES, env_vars=env_vars)
 
 
 def _own_arguments(operator: Any) -> list[str]:

@@ -31,12 +31,7 @@ def _observe():
     import os
 
     # spark-submit gives this to the driver's Python only, not to the Python workers.
-    is_driver = "PYSPARK_GATEWAY_PORT" in os.environ
-    # A client of Spark Connect that starts its server gives these to the server's JVM, and then
-    # also the second one, which the JVM's Python workers have from it.
-    arguments = os.environ.get("PYSPARK_SUBMIT_ARGS", "")
-    is_client = "spark.sparklineage." in arguments
-    if not is_driver and not (is_client and "_PYSPARK_DRIVER_CONN_INFO_PATH" not in os.environ):
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:
         return
     try:
         from sparklineage_observer import install

@@ -44,6 +44,10 @@ UPLOAD_PATH = "spark.kubernetes.file.upload.path"
 """The property for the folder through which spark-submit brings files into pods."""
 
 
+PIPELINES = "spark-pipelines"
+"""The command of declarative pipelines, which is also their application."""
+
+
 class Target(NamedTuple):
     """The place to which a job is submitted: who starts its driver, and how its end is found.
 
@@ -380,6 +384,8 @@ class DriverFiles(NamedTuple):
             reason = "The application is no Python file"
             if not submission.application:
                 reason = "The command does not show its application, nor does submit_args()"
+            if submission.application == PIPELINES:
+                reason = "The queries of a pipeline run where the observer does not see them"
             return None, (
                 f"{reason}, so the partitions that it reads and writes could not be observed."
             )

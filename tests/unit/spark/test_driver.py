@@ -71,32 +71,6 @@ def test_the_zip_knows_its_digest_which_changes_with_each_file(monkeypatch, tmp_
     assert submitted_files.observer_digest() in digest()
 
 
-ARGUMENTS = "--conf spark.sparklineage.observations=/o.ndjson pyspark-shell"
-
-
-@pytest.mark.parametrize(
-    ("environment", "observes"),
-    [
-        ({"PYSPARK_GATEWAY_PORT": "1"}, True),
-        ({}, False),
-        ({"PYSPARK_SUBMIT_ARGS": "pyspark-shell"}, False),
-        ({"PYSPARK_SUBMIT_ARGS": ARGUMENTS}, True),
-        ({"PYSPARK_SUBMIT_ARGS": ARGUMENTS, "_PYSPARK_DRIVER_CONN_INFO_PATH": "/c"}, False),
-    ],
-    ids=["driver", "worker", "client of its own", "client of a server", "worker of that server"],
-)
-def test_python_observes_where_it_has_a_driver(environment, observes):
-    program = "import sys; print('sparklineage_observer.attaching' in sys.modules)"
-    done = subprocess.run(
-        [sys.executable, "-S", "-c", f"import sitecustomize; {program}"],
-        env={"PYTHONPATH": str(submitted_files.DRIVER), **environment},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout == f"{observes}\n"
-
-
 PATH_WARNING = """
 import os, sys, warnings
 from types import ModuleType, SimpleNamespace

@@ -406,16 +406,12 @@ def attach(session):
 
     :param session: a SparkSession of PySpark; nothing is done for one of Spark Connect
     """
-    java_session = getattr(session, "_jsparkSession", None)
-    if java_session is not None:  # a session of Spark Connect has no JVM here
-        _attach(java_session, session.sparkContext)
-        if "SPARK_LOCAL_REMOTE" in os.environ:
-            _observe_server()
-
-
-def _attach(java_session, context):
     observer = None
     try:
+        java_session = getattr(session, "_jsparkSession", None)
+        if java_session is None:  # a session of Spark Connect has no JVM here
+            return
+        context = session.sparkContext
         observer = observe(context)
         if observer is None:
             return
@@ -431,43 +427,6 @@ def _attach(java_session, context):
     except Exception as error:  # the job must never notice
         if observer is not None:
             observer.failed("attach", error)
-
-
-# If Python is a client of Spark Connect whose server runs in the JVM that Python has started
-# (``--remote local``, and all of ``spark-pipelines``), its queries run in sessions that the server
-# makes, one for each session of the client.
-
-
-def _observe_server():
-    """Observe the server's session of each session that a client in this process makes."""
-    from pyspark.sql.connect.session import SparkSession
-
-    if not hasattr(SparkSession.__init__, "__wrapped__"):
-        _wrap_init(SparkSession, _attach_to_server)
-
-
-def _attach_to_server(session):
-    """Register a listener with the server's session of a client's session.
-
-    The server makes its session with the first request; here it is made before, in the same way.
-
-    :param session: a SparkSession of Spark Connect
-    """
-    try:
-        from py4j.java_gateway import JavaClass
-
-        context = sys.modules["pyspark"].SparkContext._active_spark_context
-        if context is None:  # the server runs elsewhere
-            return
-        client, server = context._gateway._gateway_client, session.client
-        service = JavaClass("org.apache.spark.sql.connect.service.SparkConnectService", client)
-        nothing = JavaClass("scala.Option", client).empty()
-        user = server._user_id or ""
-        holder = service.getOrCreateIsolatedSession(user, server._session_id, nothing)
-        _attach(holder.session(), context)
-    except Exception as error:  # the job must never notice
-        if attached.observer is not None:
-            attached.observer.failed("attach", error)
 
 
 def _wrap_streams(observer):
