@@ -77,6 +77,7 @@ _OF_AIRFLOW = (
     "history/test_clearing.py",
     "history/test_example_build.py",
     "spark/test_jar_application.py",
+    "spark/test_pipelines.py",
     "spark/test_provider_operators.py",
     "spark/test_pyspark_tasks.py",
 )

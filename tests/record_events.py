@@ -59,21 +59,21 @@ LOG_TAIL_LINES = 60
 
 # What was seen to work on which Spark (the newest Delta or Iceberg is not always what does). Cases
 # that need a connector are skipped where it has no entry.
-_H2 = "com.h2database:h2:2.2.224"
+H2 = "com.h2database:h2:2.2.224"
 CONNECTORS: Mapping[str, Mapping[str, str]] = {
     "3.5": {
-        "h2": _H2,
+        "h2": H2,
         "delta": "io.delta:delta-spark_{scala}:3.3.2",
         "iceberg": "org.apache.iceberg:iceberg-spark-runtime-3.5_{scala}:1.10.1",
     },
     "4.0": {
-        "h2": _H2,
+        "h2": H2,
         "delta": "io.delta:delta-spark_{scala}:4.0.0",
         "iceberg": "org.apache.iceberg:iceberg-spark-runtime-4.0_{scala}:1.10.1",
     },
     # Of Iceberg there is no release for Spark 4.2. With 1.11.0 and 1.12.0, which are for 4.1, no
     # statement about a table runs: they take ``View`` and ``CatalogManager`` for what they were.
-    "4.2": {"h2": _H2, "delta": "io.delta:delta-spark_4.2_{scala}:4.4.0"},
+    "4.2": {"h2": H2, "delta": "io.delta:delta-spark_4.2_{scala}:4.4.0"},
 }
 CONNECTOR_CONF: Mapping[str, Mapping[str, str]] = {
     "h2": {},

@@ -238,8 +238,9 @@ def test_the_example_of_operators_is_adopted_but_for_those_that_submit_by_other_
     assert set(states.values()) == {"success"}
     ends = {task: examples.ends("example_spark_operator", task)[0] for task, _ in states}
     adopted = {task for task, event in ends.items() if capture(event)}
-    assert adopted == {"submit_job", "spark_pyspark_job"}
-    assert ends.keys() - adopted == {"jdbc_to_spark_job", "spark_to_jdbc_job", "spark_sql_job"}
+    of_jdbc = {"jdbc_to_spark_job", "spark_to_jdbc_job"}
+    assert adopted == {"submit_job", "spark_pyspark_job", *of_jdbc}
+    assert ends.keys() - adopted == {"spark_sql_job"}
     assert names(ends["submit_job"]["outputs"]) == WRITTEN
     assert class_of(ends["submit_job"]) == STOCK_CLASS
     assert examples.versions("example_spark_operator") == 1

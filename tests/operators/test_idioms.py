@@ -23,6 +23,8 @@ from airflow.providers.amazon.aws.operators.emr import (
 from airflow.providers.amazon.aws.operators.glue import GlueJobOperator
 from airflow.providers.apache.livy.operators.livy import LivyOperator
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
+from airflow.providers.apache.spark.operators.spark_jdbc import SparkJDBCOperator
+from airflow.providers.apache.spark.operators.spark_pipelines import SparkPipelinesOperator
 from airflow.providers.apache.spark.operators.spark_pyspark import PySparkOperator
 from airflow.providers.apache.spark.operators.spark_sql import SparkSqlOperator
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
@@ -37,6 +39,8 @@ from airflow_provider_sparklineage.operators.glue import SparkLineageGlueOperato
 from airflow_provider_sparklineage.operators.lineage_mixin import ARGUMENTS as OF_LINEAGE
 from airflow_provider_sparklineage.operators.livy import SparkLineageLivyOperator
 from airflow_provider_sparklineage.operators.pyspark import SparkLineagePySparkOperator
+from airflow_provider_sparklineage.operators.spark_jdbc import SparkLineageJDBCOperator
+from airflow_provider_sparklineage.operators.spark_pipelines import SparkLineagePipelinesOperator
 from airflow_provider_sparklineage.operators.spark_sql import SparkLineageSqlOperator
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
 from tests.conftest import long_after
@@ -764,6 +768,8 @@ operators lack from Python 3.12 on, where ``typing.Generic`` has no ``__slots__`
         (SparkLineageSubmitOperator, SparkSubmitOperator),
         (SparkLineagePySparkOperator, PySparkOperator),
         (SparkLineageSqlOperator, SparkSqlOperator),
+        (SparkLineageJDBCOperator, SparkJDBCOperator),
+        (SparkLineagePipelinesOperator, SparkPipelinesOperator),
         (SparkLineageLivyOperator, LivyOperator),
         (SparkLineageEmrServerlessOperator, EmrServerlessStartJobOperator),
         (SparkLineageEmrContainerOperator, EmrContainerOperator),

@@ -31,6 +31,8 @@ def group(name):
 
 def demanded(environment):
     """Give what pyproject.toml demands of an environment, which has the name of its file."""
+    if environment == "pipelines":  # a Spark alone
+        return [Requirement("pyspark==4.2.*"), Requirement("grpcio"), Requirement("pandas")]
     own = [Requirement(line) for line in PYPROJECT["project"]["dependencies"]]
     extras = PYPROJECT["project"]["optional-dependencies"]
     own += [Requirement(line) for line in extras["pyspark"]]
@@ -81,6 +83,7 @@ def test_each_supported_environment_has_its_pins():
     expected = [
         *(f"airflow-{airflow}" for airflow in AIRFLOWS),
         "dev",
+        "pipelines",
         "services",
         *(f"spark-{spark}" for spark in SPARKS),
     ]

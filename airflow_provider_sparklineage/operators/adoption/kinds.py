@@ -57,6 +57,12 @@ _AMAZON = "airflow.providers.amazon.aws.operators"
 _DATAPROC = "airflow.providers.google.cloud.operators.dataproc"
 
 KINDS = (
+    Kind(  # before SparkSubmitOperator, from which it inherits
+        "airflow.providers.apache.spark.operators.spark_jdbc.SparkJDBCOperator",
+        "airflow_provider_sparklineage.operators.spark_jdbc.SparkLineageJDBCOperator",
+        ("execute",),
+        ("_hook",),
+    ),
     Kind(
         "airflow.providers.apache.spark.operators.spark_submit.SparkSubmitOperator",
         "airflow_provider_sparklineage.operators.spark_submit.SparkLineageSubmitOperator",
@@ -73,6 +79,12 @@ KINDS = (
         "airflow_provider_sparklineage.operators.spark_sql.SparkLineageSqlOperator",
         ("execute",),
         ("_hook",),
+    ),
+    Kind(
+        "airflow.providers.apache.spark.operators.spark_pipelines.SparkPipelinesOperator",
+        "airflow_provider_sparklineage.operators.spark_pipelines.SparkLineagePipelinesOperator",
+        ("execute",),
+        ("hook",),
     ),
     Kind(
         "airflow.providers.apache.livy.operators.livy.LivyOperator",

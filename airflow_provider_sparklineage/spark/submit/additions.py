@@ -170,7 +170,9 @@ def injected(
     """
     submission, spark, env = before
     files = deploy_mode.driver_files(submission, target, env, bundle, options, links, budget)
-    deploy_mode.refuse_connect(submission, target.master, env)
+    deploy_mode.refuse_connect(
+        submission, target.master, env, starts_server=target.starts_connect_server
+    )
     if target.service:
         injection.refuse_variables(submission, options.existing_transport)
     # If the driver has other jars, in a pod's image for instance, the jars of the worker's Spark

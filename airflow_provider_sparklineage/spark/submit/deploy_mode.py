@@ -44,6 +44,10 @@ UPLOAD_PATH = "spark.kubernetes.file.upload.path"
 """The property for the folder through which spark-submit brings files into pods."""
 
 
+PIPELINES = "spark-pipelines"
+"""The command of declarative pipelines, which is also their application."""
+
+
 class Target(NamedTuple):
     """The place to which a job is submitted: who starts its driver, and how its end is found.
 
@@ -68,6 +72,8 @@ class Target(NamedTuple):
     :param has_properties_file: whether the operator can pass a properties file
     :param passes_environment: whether the operator can pass environment variables
     :param is_deferred: whether the task may leave the worker while its job runs
+    :param starts_connect_server: whether the driver is a server of Spark Connect that the job's
+        Python starts on this worker
     :param account: who starts the driver, as far as it decides what the driver may read: a user, or
         the connection to a service
     """
@@ -86,6 +92,7 @@ class Target(NamedTuple):
     has_properties_file: bool = True
     passes_environment: bool = True
     is_deferred: bool = False
+    starts_connect_server: bool = False
     account: str = ""
 
     @property
@@ -377,6 +384,8 @@ class DriverFiles(NamedTuple):
             reason = "The application is no Python file"
             if not submission.application:
                 reason = "The command does not show its application, nor does submit_args()"
+            if submission.application == PIPELINES:
+                reason = "The queries of a pipeline run where the observer does not see them"
             return None, (
                 f"{reason}, so the partitions that it reads and writes could not be observed."
             )
@@ -556,13 +565,18 @@ def _require_endpoint(files: DriverFiles, options: CaptureOptions) -> None:
         raise RemoteDriverError(problem, fix)
 
 
-def refuse_connect(submission: Submission, master: str, env: Mapping[str, str]) -> None:
+def refuse_connect(
+    submission: Submission, master: str, env: Mapping[str, str], *, starts_server: bool = False
+) -> None:
     """Refuse a job of Spark Connect, because its driver, with the listeners, runs in the server.
 
     :param master: the master of the Spark connection
     :param env: the environment with which the job would be submitted
+    :param starts_server: whether the job starts the server on this worker
     :raise ListenerError: if the job uses Spark Connect; the message names the fix
     """
+    if starts_server:
+        return
     remote = submission.value("spark.remote") or env.get("SPARK_REMOTE")
     mode = submission.value("spark.api.mode") or env.get("SPARK_API_MODE") or ""
     if remote or mode.lower() == "connect" or master.startswith("sc://"):

@@ -64,7 +64,7 @@ with DAG(
     plain >> own >> flights("{{ ds }}")
     flights.override(task_id="each").partial().expand(day=["a", "b"])
 """
-PLAIN = {"plain", "week.own", "flights", "each_day.load"}
+PLAIN = {"plain", "week.own", "flights", "each_day.load", "jdbc"}
 MAPPED = {"mapped", "week.mapped_own", "each"}
 
 

@@ -1,0 +1,127 @@
+"""SparkPipelinesOperator: a Python client of Spark Connect, whose server may run on the worker.
+
+``spark-pipelines`` starts Python, and if the remote is ``local``, Python starts the server, which
+is the driver, by a second ``spark-submit``. The properties of the first one do not all reach the
+second: of each ten, PySpark 4.1 and 4.2 keep the last few (``SparkSession._start_connect_server``).
+A property that is added there could displace one of the user's. So nothing is added there. The
+second ``spark-submit`` also takes the environment variable ``PYSPARK_SUBMIT_ARGS``, which wins over
+its other arguments. The queries of a pipeline are reported to no listener that the observer could
+register with a session, so it is not added.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+from msgspec.structs import replace
+
+from airflow_provider_sparklineage.model.exceptions import ListenerError
+from airflow_provider_sparklineage.model.rule_files import open_regular
+from airflow_provider_sparklineage.operators.adapters import airflow_transport
+from airflow_provider_sparklineage.operators.adapters.spark_submit import TRANSPORT_FLAG
+from airflow_provider_sparklineage.spark.submit.deploy_mode import PIPELINES, Target
+from airflow_provider_sparklineage.spark.submit.listener import LISTENER_CLASS
+from airflow_provider_sparklineage.spark.submit.submission import (
+    Submission,
+    as_texts,
+    changes,
+    read_arguments,
+    with_arguments,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from airflow.providers.common.compat.sdk import Context
+
+_ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
+_REMOTE = "SPARK_REMOTE"
+_MAX_SPEC = 1024 * 1024
+_TRANSPORT = "spark.openlineage.transport."
+
+
+def refusal(operator: Any) -> str:
+    """Give the reason why nothing can be added to a pipeline; empty if something can be."""
+    if operator.pipeline_command != "run":
+        return f"`{operator.pipeline_command}` reads and writes no data, so it has no lineage."
+    if _remote(operator).startswith("local"):
+        return ""
+    return (
+        "The driver of the pipeline is a Spark Connect server, to which nothing can be added from "
+        "here, so it runs without lineage. Start the server with the OpenLineage listener (its "
+        f"jar in --jars, spark.extraListeners={LISTENER_CLASS}, and {_TRANSPORT}* with the URL of "
+        "your backend), which then reports the reads and writes of all clients of the server."
+    )
+
+
+def _remote(operator: Any) -> str:
+    """Give the URL of the server, or ``local[…]`` if Python starts it."""
+    vars(operator).pop("hook", None)  # it may have been made before the arguments were changed
+    connection = operator.hook._connection  # noqa: SLF001
+    del operator.hook
+    remote = connection.get("spark_remote")
+    if not remote:
+        return str(connection["master"])
+    return str((operator.env_vars or {}).get(_REMOTE) or remote)
+
+
+def read(operator: Any, context: Context) -> tuple[list[Submission], Target]:
+    """Read what the server's spark-submit will get.
+
+    :raise ListenerError: if the pipeline's own file configures the listener's transport, which
+        nothing on the worker can combine with collecting
+    """
+    transport = airflow_transport(operator, TRANSPORT_FLAG, context)
+    target = Target(PIPELINES, "local", starts_connect_server=True, transport=transport)
+    return [_submission(operator)], target
+
+
+def write(operator: Any, submissions: list[Submission]) -> None:
+    """Set the environment variable; remove properties that injection has moved elsewhere."""
+    [after], before = submissions, _submission(operator)
+    own = _own_arguments(operator)
+    ours, base = changes(before, after), read_arguments(own)
+    arguments = replace(
+        base,
+        conf={**base.conf, **ours.conf},
+        jars=ours.jars or base.jars,
+        properties_file=ours.properties_file or base.properties_file,
+    )
+    env_vars = {**(operator.env_vars or {}), **after.env_vars}
+    env_vars[_ARGUMENTS] = shlex.join(with_arguments(own, arguments))
+    operator.env_vars = env_vars
+    operator.conf = {k: v for k, v in (operator.conf or {}).items() if str(k) in after.conf}
+
+
+def _submission(operator: Any) -> Submission:
+    specified = _specified(operator.pipeline_spec)
+    if any(key.startswith(_TRANSPORT) for key in specified):
+        problem = f"{operator.pipeline_spec} has {_TRANSPORT}*, which stays as it is."
+        raise ListenerError(problem, "Give these properties in the task's `conf`.")
+    given = read_arguments(_own_arguments(operator))
+    env_vars = as_texts(operator.env_vars)
+    conf = {**as_texts(operator.conf), **specified, **given.conf}
+    return replace(given, conf=conf, application=PIPELINES, env_vars=env_vars)
+
+
+def _own_arguments(operator: Any) -> list[str]:
+    """List the arguments that the user gives to the spark-submit of the server."""
+    own = (operator.env_vars or {}).get(_ARGUMENTS) or os.environ.get(_ARGUMENTS)
+    return shlex.split(own or "pyspark-shell")
+
+
+def _specified(path: str | None) -> Mapping[str, str]:
+    """Read the properties in a pipeline's file, which win over the operator's.
+
+    :return: {} if they cannot be read; the pipeline then ends with an error
+    """
+    try:
+        with open_regular(Path(path or "")) as file:
+            document = yaml.safe_load(file.read(_MAX_SPEC))
+        return as_texts(document.get("configuration"))
+    except (OSError, ValueError, AttributeError, yaml.YAMLError):
+        return {}
