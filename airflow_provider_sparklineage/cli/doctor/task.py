@@ -91,6 +91,7 @@ _FOR_TRIAL = {
     "wait_for_termination": True,
     "durable": False,
     "reattach_on_restart": False,
+    "delete_on_termination": True,
     "request_id": None,  # for a second request with the same id the service gives the first job
     "openlineage_inject_transport_info": False,
 }
