@@ -114,29 +114,6 @@ def test_an_operator_imports_the_provider_of_no_other_service(stock, ours):
     assert "FOUND []" in done.stdout
 
 
-# The policy sees every task of every DAG file.
-ADOPTING = """
-import os, sys, warnings
-warnings.simplefilter("ignore")
-os.environ["AIRFLOW__SPARKLINEAGE__ADOPT"] = "all"
-from airflow.sdk import DAG
-from airflow.providers.standard.operators.empty import EmptyOperator
-from airflow_provider_sparklineage.operators.adoption import policy
-with DAG("shop", schedule=None):
-    policy.task_policy(EmptyOperator(task_id="nothing"))
-found = {name.split(".")[2] for name in sys.modules if name.startswith("airflow.providers.")}
-print("FOUND", sorted(found - {"common", "standard"}))
-"""
-
-
-def test_adoption_imports_no_provider_for_a_task_without_spark():
-    done = subprocess.run(
-        [sys.executable, "-c", ADOPTING], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert "FOUND []" in done.stdout
-
-
 @pytest.mark.parametrize("delay_s", [0, 100])
 def test_no_thread_is_left_when_the_job_has_ended(monkeypatch, delay_s):
     monkeypatch.setattr(task_try, "IMPORT_DELAY_S", delay_s)

@@ -102,6 +102,8 @@ def check_airflow(args: argparse.Namespace) -> int:
                 conf = {**task.conf, **conf} if found.delivers else conf
                 checks = _of_spark_submit(args, found, task.spark_conn_id, conf)
             else:
+                if conf:
+                    commands.note("note: --conf has no effect: the task's own properties are used.")
                 checks, machine = tasks.check(task)
                 run = partial(tasks.run_trial, task)
                 checks += _trial(args, machine, run, "as the task's own job ")

@@ -91,6 +91,7 @@ _FOR_TRIAL = {
     "wait_for_termination": True,
     "durable": False,
     "reattach_on_restart": False,
+    "delete_on_termination": True,
     "request_id": None,  # for a second request with the same id the service gives the first job
     "openlineage_inject_transport_info": False,
 }
@@ -281,9 +282,9 @@ def _target(task: Task) -> Target:
 
 def _service(task: Task, target: Target, versions: tuple[str, str] | None) -> Check:
     permission = _PERMISSIONS.get(task.adapter, "")
-    untold = f"{target.service} does not say which Spark it runs"
+    unknown = f"{target.service} does not say which Spark it runs"
     if permission:
-        untold += f" to a worker without {permission}, or its release is not known here"
+        unknown += f" to a worker without {permission}, or its release is not known here"
     if versions is None:
         fix = (
             "Set [sparklineage] spark_version, for example to 3.5.6-scala2.12, in the "
@@ -291,9 +292,9 @@ def _service(task: Task, target: Target, versions: tuple[str, str] | None) -> Ch
         )
         if permission:
             fix = f"Allow the worker {permission}. Or: {fix[0].lower()}{fix[1:]}"
-        return failed(SERVICE, f"{untold}, so the job would run without lineage.", fix)
+        return failed(SERVICE, f"{unknown}, so the job would run without lineage.", fix)
     text = f"{target.service} starts the driver, with Spark {versions[0]} on Scala {versions[1]}"
-    source = "by its release" if target.spark else f"by [sparklineage] spark_version: {untold}"
+    source = "by its release" if target.spark else f"by [sparklineage] spark_version: {unknown}"
     return passed(SERVICE, f"{text} ({source}).")
 
 
