@@ -41,8 +41,9 @@ coverage: ## Measure how much of the package the unit tests cover; fails if that
 	$(SETUP)
 	$(RUN) python -m pytest $(ON_TWO_CORES) -m 'not spark and not browser and not cluster' --cov $(ARGS) tests/unit
 
-test-cluster: ## Run the tests on a Hadoop of this machine's own, and on the API of a Kubernetes; ARGS='-k quota' for some
+test-cluster: ## Run the tests on Hadoops of this machine's own, and on the API of a Kubernetes; ARGS='-k quota' for some
 	$(SETUP)
+	@.ci/setup-kerberos
 	$(RUN) python -m pytest $(ON_TWO_CORES) -m cluster tests/cluster $(ARGS)
 
 truth: ## Compare what events report with what is true, for TPC-H on parquet, Delta and Iceberg; ARGS=delta for one, SPARK=3.5 for another Spark

@@ -72,7 +72,9 @@ def _options(connection: Connection | None, namenode: str) -> dict[str, Any]:
     options["use_https"] = _is_true(options.get("use_https")) or (
         connection is not None and connection.schema == "https"
     )
-    options["kerberos"] = _is_true(options.get("kerberos"))
+    has_secret = "token" in options or bool(connection and connection.password)
+    is_usual = not has_secret and _airflow_has_kerberos()
+    options["kerberos"] = _is_true(options.get("kerberos", is_usual))
     verify = options.get("session_verify")
     if str(verify).lower() in ("true", "false"):  # a text of the connection's form is no path
         options["session_verify"] = _is_true(verify)
@@ -83,11 +85,20 @@ def _options(connection: Connection | None, namenode: str) -> dict[str, Any]:
     options["port"] = (connection and connection.port) or (
         _HTTPS_PORT if options["use_https"] else _HTTP_PORT
     )
-    if connection and connection.login:
+    if options["kerberos"]:
+        pass  # the ticket says who asks
+    elif connection and connection.login:
         options["user"], options["password"] = connection.login, connection.password or None
-    elif not options["kerberos"] and "token" not in options:
+    elif "token" not in options:
         options["user"] = os.environ.get("HADOOP_USER_NAME") or _own_name()
     return options
+
+
+def _airflow_has_kerberos() -> bool:
+    """Whether Airflow's own hook of HDFS asks by Kerberos, which no connection says."""
+    from airflow.providers.common.compat.sdk import conf
+
+    return str(conf.get("core", "security", fallback="")).lower() == "kerberos"
 
 
 def _is_true(value: object) -> bool:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import threading
 from functools import partial
+from importlib import import_module
+from io import BytesIO
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -138,8 +140,15 @@ class WebHDFS(Base):  # type: ignore[misc]  # fsspec has no types
 
     @property
     def session(self) -> requests.Session:
-        """The session of this thread, as two threads must not share a Kerberos authentication."""
+        """The session of this thread, as two threads must not share a Kerberos authentication.
+
+        :raise PermissionError: if Kerberos is asked for, and this process has no valid ticket
+        :raise ImportError: if the package for Kerberos is missing
+        """
         if not hasattr(self._sessions, "session"):
+            # requests-kerberos would log four tracebacks, and give the answer 401.
+            if self._asks_by_ticket and (problem := _ticket_problem()):
+                raise PermissionError(problem)
             super()._connect()
         session: requests.Session = self._sessions.session
         return session
@@ -183,7 +192,8 @@ class WebHDFS(Base):  # type: ignore[misc]  # fsspec has no types
         return self._ask(
             method,
             place,
-            data=data,
+            # Python's time limit for sending is one for all bytes that it is given at once.
+            data=BytesIO(data) if data else data,
             stream=stream,
             headers={"Content-Type": "application/octet-stream"},
             auth=_nobody if is_elsewhere else None,
@@ -228,7 +238,43 @@ class WebHDFS(Base):  # type: ignore[misc]  # fsspec has no types
         if answer.ok:
             return answer
         with answer:
+            if answer.status_code == requests.codes.unauthorized:
+                raise self._unauthorized(answer)
             raise _error(answer)
+
+    @property
+    def _asks_by_ticket(self) -> bool:
+        return self.kerb and not {"principal", "password"} & self.kerb_kwargs.keys()
+
+    def _unauthorized(self, answer: requests.Response) -> PermissionError:
+        """Make the error for an answer that says who is asking is not known, with the fix."""
+        text = str(_error(answer))
+        if self._asks_by_ticket and (problem := _ticket_problem()):
+            text += f". {problem}"
+        elif not self.kerb and "negotiate" in answer.headers.get("WWW-Authenticate", "").lower():
+            text += '. It demands Kerberos: set "kerberos": true in the extra of the connection.'
+        return PermissionError(text)
+
+
+def _ticket_problem() -> str:
+    """Say why this process has no valid Kerberos ticket; empty if it has one.
+
+    :raise ImportError: if the package for Kerberos is missing
+    """
+    try:
+        gssapi = import_module("gssapi")
+        import_module("requests_kerberos")  # fsspec imports it, and its error has no fix
+    except ImportError as error:
+        msg = f"Kerberos needs the package requests-kerberos ({error}): pip install it."
+        raise ImportError(msg) from None
+    try:
+        gssapi.Credentials(usage="initiate").inquire()
+    except gssapi.exceptions.GSSError as error:
+        is_major = not error.min_code  # an expired ticket has no minor code
+        code = error.maj_code if is_major else error.min_code
+        reasons = "; ".join(error.get_all_statuses(code, is_major))
+        return f"No valid Kerberos ticket: {reasons}. Run `kinit`, or `airflow kerberos`."
+    return ""
 
 
 def _nobody(request: requests.PreparedRequest) -> requests.PreparedRequest:
@@ -249,6 +295,8 @@ def _reason(error: BaseException) -> str:
     while cause is not None:
         if isinstance(cause, OSError) and cause.strerror:
             return cause.strerror
+        if isinstance(cause, ConnectionError | TimeoutError) and str(cause):
+            return str(cause)
         cause = cause.__context__
     return type(error).__name__
 

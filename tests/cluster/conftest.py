@@ -56,7 +56,8 @@ def move_worker(folder, monkeypatch):
 def on_yarn(cluster, home, monkeypatch):
     """Let what is submitted run on the cluster, by a user without privileges."""
     monkeypatch.setenv("HADOOP_CONF_DIR", str(cluster.conf))
-    monkeypatch.setenv("HADOOP_USER_NAME", USER)
+    for name, value in cluster.variables(USER).items():
+        monkeypatch.setenv(name, value)
     connection = {
         "conn_type": "spark",
         "host": "yarn",
@@ -76,9 +77,8 @@ def capture_at(on_yarn, monkeypatch):
     def configure(cluster, owner, permission):
         place = Captures(cluster, f"/captures/{uuid.uuid4().hex}")
         cluster.make_folder(place.path, owner, permission)
-        host, _, port = cluster.webhdfs.partition(":")
-        name = f"hdfs_{port}"  # Airflow keeps file systems by the connection's name
-        connection = {"conn_type": "webhdfs", "host": host, "port": int(port), "login": WORKER_USER}
+        connection = cluster.connection(WORKER_USER)
+        name = f"hdfs_{uuid.uuid4().hex}"  # file systems are kept by the connection's name
         monkeypatch.setenv(f"AIRFLOW_CONN_{name.upper()}", json.dumps(connection))
         location = f"hdfs://{name}@{cluster.namenode}{place.path}"
         monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__CAPTURE_LOCATION", location)

@@ -8,17 +8,17 @@ import socket
 import subprocess
 import sys
 import time
-import urllib.error
-import urllib.request
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.cluster import shared_service
+import requests
+
+from tests.cluster import kerberos, shared_service
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-MADE = ("conf", "name", "blocks", "tmp", "local", "logs")
+MADE = ("conf", "name", "blocks", "tmp", "local", "logs", *kerberos.MADE)
 """Folders that a cluster makes."""
 GROUP = "lineage"
 USERS_IN_GROUP = ("airflow", "etl")
@@ -99,7 +99,7 @@ def configuration(folder: Path, addresses: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _write_configuration(folder: Path) -> dict[str, str]:
+def _write_configuration(folder: Path, *, secure: bool) -> dict[str, str]:
     held = [socket.create_server((_HOST, 0)) for _ in _ADDRESSES]
     addresses = {
         name: f"{_HOST}:{server.getsockname()[1]}"
@@ -107,15 +107,20 @@ def _write_configuration(folder: Path) -> dict[str, str]:
     }
     for server in held:
         server.close()
+    values = configuration(folder, addresses)
+    if secure:
+        values |= kerberos.properties(folder, addresses)
+        for name, value in kerberos.environment(folder).items():
+            values["yarn.nodemanager.admin-env"] += f",{name}={value}"
     properties = "".join(
         f"<property><name>{name}</name><value>{value}</value></property>\n"
-        for name, value in configuration(folder, addresses).items()
+        for name, value in values.items()
     )
     conf = folder / "conf"
     # The pages of HDFS are not in its jar; its API is, and does not start without a place for them.
     for pages in ("hdfs", "datanode"):
         (conf / "webapps" / pages).mkdir(parents=True)
-    for name in ("core-site", "hdfs-site", "yarn-site", "capacity-scheduler"):
+    for name in ("core-site", "hdfs-site", "yarn-site", "capacity-scheduler", "ssl-server"):
         (conf / f"{name}.xml").write_text(f"<configuration>\n{properties}</configuration>\n")
     (conf / "log4j.properties").write_text(
         "log4j.rootLogger=INFO,out\nlog4j.appender.out=org.apache.log4j.ConsoleAppender\n"
@@ -126,15 +131,18 @@ def _write_configuration(folder: Path) -> dict[str, str]:
 
 
 class _Daemons:
-    def __init__(self, folder: Path, command: Sequence[str]) -> None:
+    def __init__(self, folder: Path, hadoop: Sequence[str]) -> None:
         self._folder = folder
-        self._command = command
+        self._hadoop = hadoop
         self._running: dict[str, subprocess.Popen[bytes]] = {}
 
-    def start(self, name: str, *of_hadoop: str) -> subprocess.Popen[bytes]:
+    def start_hadoop(self, name: str, *arguments: str) -> subprocess.Popen[bytes]:
+        return self.start(name, [*self._hadoop, *arguments])
+
+    def start(self, name: str, command: Sequence[str]) -> subprocess.Popen[bytes]:
         with (self._folder / f"{name}.log").open("wb") as log:
             process = subprocess.Popen(
-                [*self._command, *of_hadoop],
+                command,
                 cwd=self._folder,
                 env=shared_service.environment(),
                 stdin=subprocess.DEVNULL,
@@ -162,38 +170,53 @@ class _Daemons:
                 process.wait()
 
 
-def _start(daemons: _Daemons, addresses: Mapping[str, str], *, yarn: bool) -> None:
+def _start(daemons: _Daemons, *, yarn: bool) -> None:
     if yarn:
-        daemons.start("resourcemanager", _YARN["resourcemanager"])
-    daemons.start("format", _NAMENODE, "-format", "-nonInteractive").wait()
+        daemons.start_hadoop("resourcemanager", _YARN["resourcemanager"])
+    daemons.start_hadoop("format", _NAMENODE, "-format", "-nonInteractive").wait()
     for name, class_name in (_HDFS | _YARN if yarn else _HDFS).items():
         if name != "resourcemanager":
-            daemons.start(name, class_name)
-    state = "Hadoop:service=NameNode,name=FSNamesystemState"
-    signs = {f"http://{addresses['webhdfs']}/jmx?qry={state}": '"NumLiveDataNodes" : 1'}
-    if yarn:
-        signs[f"http://{addresses['resource_manager']}/ws/v1/cluster/nodes"] = '"RUNNING"'
-    while not all(sign in _answer(url) for url, sign in signs.items()):
+            daemons.start_hadoop(name, class_name)
+
+
+def _wait(daemons: _Daemons, asking: requests.Session, signs: Mapping[str, str]) -> None:
+    """Wait until all URLs answer with their signs."""
+    while not all(sign in _answer(asking, url) for url, sign in signs.items()):
         daemons.check()
         time.sleep(0.1)
 
 
-def _answer(url: str) -> str:
+def _answer(asking: requests.Session, url: str) -> str:
     try:
-        with urllib.request.urlopen(url, timeout=5) as response:
-            text: str = response.read().decode()
-    except (urllib.error.URLError, OSError):
+        return asking.get(url, timeout=5).text
+    except requests.RequestException:
         return ""
-    return text
 
 
-def main(folder: Path, java: str, jars: str, *services: str) -> None:
-    """Run a cluster in a folder until nobody uses it."""
-    addresses = _write_configuration(folder)
+def main(folder: Path, java: str, jars: str, kdc_jars: str, *services: str) -> None:
+    """Run a cluster in a folder until nobody uses it.
+
+    :param kdc_jars: empty if the cluster is not secure
+    """
+    secure, yarn = bool(kdc_jars), "yarn" in services
+    addresses = _write_configuration(folder, secure=secure)
     daemons = _Daemons(folder, command(folder, jars.split(os.pathsep), java))
+    state = "Hadoop:service=NameNode,name=FSNamesystemState"
+    webhdfs = f"https://{addresses['webhdfs']}" if secure else f"http://{addresses['webhdfs']}"
+    signs = {f"{webhdfs}/jmx?qry={state}": '"NumLiveDataNodes" : 1'}
+    if yarn:
+        signs[f"http://{addresses['resource_manager']}/ws/v1/cluster/nodes"] = '"RUNNING"'
 
     def start() -> dict[str, str]:
-        _start(daemons, addresses, yarn="yarn" in services)
+        asking = requests.Session()
+        if secure:
+            kerberos.make_certificate(folder, Path(java).with_name("keytool"))
+            daemons.start("kdc", kerberos.kdc(folder, java, kdc_jars, USERS_IN_GROUP))
+            kerberos.wait_for_kdc(folder, daemons.check)
+            os.environ.update(kerberos.environment(folder))
+            asking = kerberos.asking(folder, kerberos.SUPERUSER_PRINCIPAL)
+        _start(daemons, yarn=yarn)
+        _wait(daemons, asking, signs)
         return addresses
 
     shared_service.serve(folder, start, daemons.stop)

@@ -15,20 +15,19 @@ Whoever runs it is Hadoop's superuser; be somebody else by ``HADOOP_USER_NAME``.
 from __future__ import annotations
 
 import getpass
-import json
 import os
 import shutil
 import subprocess
 import sys
-import urllib.request
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+import requests
 from fsspec.implementations.webhdfs import WebHDFS
 
 from airflow_provider_sparklineage.spark.submit import commands
 from tests import maven
-from tests.cluster import daemons, shared_service
+from tests.cluster import daemons, kerberos, shared_service
 from tests.cluster.shared_service import ServiceError
 
 if TYPE_CHECKING:
@@ -48,6 +47,7 @@ JARS = (
 """Hadoop's daemons as they are installed. In the jar for mini clusters, which has all of them, the
 ResourceManager's API writes broken JSON; and a JVM with two daemons serves the pages of only one.
 """
+KDC_JARS = (f"org.apache.hadoop:hadoop-minikdc:{HADOOP}", JARS[-1])
 
 _COMMAND_S = 120
 
@@ -67,6 +67,11 @@ class MiniCluster:
         """``127.0.0.1:<port>`` of WebHDFS."""
         self.resource_manager = f"http://{addresses['resource_manager']}"
         """URL of the ResourceManager's REST API and pages."""
+
+    def connection(self, user: str) -> dict[str, Any]:
+        """Give an Airflow connection by which a user finds WebHDFS."""
+        host, _, port = self.webhdfs.partition(":")
+        return {"conn_type": "webhdfs", "host": host, "port": int(port), "login": user}
 
     @property
     def hdfs(self) -> str:
@@ -129,11 +134,15 @@ class MiniCluster:
         """Copy files and folders into a new folder of HDFS: hundreds of files in seconds."""
         self.make_folder(target, owner)
         files = [str(source) for source in sources]
-        self._run("org.apache.hadoop.fs.FsShell", "-put", *files, target, HADOOP_USER_NAME=owner)
+        self._run("org.apache.hadoop.fs.FsShell", "-put", *files, target, **self.variables(owner))
 
     def dfsadmin(self, *arguments: str) -> None:
         """Run ``hdfs dfsadmin`` as the superuser."""
         self._run("org.apache.hadoop.hdfs.tools.DFSAdmin", *arguments)
+
+    def variables(self, user: str) -> dict[str, str]:
+        """Give the environment in which Hadoop's clients are a user."""
+        return {"HADOOP_USER_NAME": user}
 
     def _run(self, *of_hadoop: str, **variables: str) -> None:
         command = daemons.command(self.folder, [*map(str, maven.jars(*JARS))], str(java()))
@@ -149,25 +158,58 @@ class MiniCluster:
         if done.returncode:
             raise ServiceError(done.stdout)
 
-    def _ask(self, method: str, path: str, body: object = None) -> Any:
-        request = urllib.request.Request(
-            f"{self.resource_manager}/ws/v1/cluster/{path}",
-            json.dumps(body).encode() if body is not None else None,
-            {"Content-Type": "application/json"},
-            method=method,
-        )
-        with urllib.request.urlopen(request, timeout=30) as response:
-            return json.load(response)
+    def _ask(self, method: str, path: str, body: Any = None) -> Any:
+        url = f"{self.resource_manager}/ws/v1/cluster/{path}"
+        answer = self._asking().request(method, url, json=body, timeout=30)
+        answer.raise_for_status()
+        return answer.json()
+
+    def _asking(self) -> requests.Session:
+        return requests.Session()
 
 
-def start(folder: Path, *, yarn: bool = True) -> MiniCluster:
+class SecureCluster(MiniCluster):
+    """One that believes nobody without a ticket; tickets are files in its folder."""
+
+    def __init__(self, folder: Path, running: shared_service.Use) -> None:
+        super().__init__(folder, running)
+        self.keytab = kerberos.keytab(folder)
+
+    def connection(self, user: str) -> dict[str, Any]:  # noqa: ARG002  (the ticket says who)
+        """Give an Airflow connection that finds WebHDFS, and asks by the process's ticket."""
+        port = int(self.webhdfs.partition(":")[2])
+        trusted = str(kerberos.certificate(self.folder))
+        extra = {"kerberos": True, "use_ssl": True, "verify": trusted}
+        return {"conn_type": "webhdfs", "host": kerberos.HOST, "port": port, "extra": extra}
+
+    def files(self, user: str | None = None) -> WebHDFS:
+        """Open its files with a user's key, or the superuser's."""
+        principal = f"{user}@{kerberos.REALM}" if user else kerberos.SUPERUSER_PRINCIPAL
+        port = int(self.webhdfs.partition(":")[2])
+        files = WebHDFS(kerberos.HOST, port, use_https=True, skip_instance_cache=True)
+        files.session = kerberos.asking(self.folder, principal)
+        return files
+
+    def _asking(self) -> requests.Session:
+        return kerberos.asking(self.folder, kerberos.SUPERUSER_PRINCIPAL)
+
+    def variables(self, user: str) -> dict[str, str]:
+        """Give the environment in which Hadoop's clients are a user: it has the user's ticket."""
+        return {"KRB5CCNAME": str(kerberos.ticket(self.folder, user))}
+
+
+def start(folder: Path, *, yarn: bool = True, secure: bool = False) -> MiniCluster:
     """Start a cluster in a folder of its own, or use the one that runs there.
 
     :param yarn: whether there is more than HDFS
+    :param secure: whether Kerberos and TLS are demanded; such a one is a :class:`SecureCluster`
     :raise ServiceError: if it does not start
     :raise maven.JarsError: if Hadoop cannot be fetched
     """
-    jars = os.pathsep.join(map(str, maven.jars(*JARS)))
+    jars, kdc_jars = (
+        os.pathsep.join(map(str, maven.jars(*wanted))) if wanted else ""
+        for wanted in (JARS, KDC_JARS if secure else ())
+    )
     folder = folder.resolve()
 
     def prepare() -> None:
@@ -175,15 +217,15 @@ def start(folder: Path, *, yarn: bool = True) -> MiniCluster:
             shutil.rmtree(folder / name, ignore_errors=True)
 
     services = ["yarn"] if yarn else []
-    arguments = [str(java()), jars, *services]
+    arguments = [str(java()), jars, kdc_jars, *services]
     running = shared_service.use(folder, daemons.__name__, *arguments, prepare=prepare)
-    return MiniCluster(folder, running)
+    return SecureCluster(folder, running) if secure else MiniCluster(folder, running)
 
 
 @contextmanager
-def running(folder: Path, *, yarn: bool = True) -> Iterator[MiniCluster]:
+def running(folder: Path, *, yarn: bool = True, secure: bool = False) -> Iterator[MiniCluster]:
     """Use a cluster, as :func:`start` gives it, for a while."""
-    cluster = start(folder, yarn=yarn)
+    cluster = start(folder, yarn=yarn, secure=secure)
     try:
         yield cluster
     finally:

@@ -375,6 +375,30 @@ def test_yarn_uploads_until_a_driver_of_this_user_has_reported(
     assert argument(given, "--py-files").startswith(f"{in_spark}/.tools/")
 
 
+@pytest.mark.parametrize("given_by", ["operator", "connection", "property"])
+def test_yarn_uploads_for_another_principal(
+    spark_submit, execute, submits_to, lake, in_spark, given_by
+):
+    """Who logs in decides what may be read, wherever it is given."""
+    submits_to("yarn")
+    key = "spark.sparklineage.deliver"
+    there = f"conf[{key!r}] = conf[{key!r}].replace({in_spark!r}, 'file://{lake}')"
+    spark_submit.does("staging_chain", code=f"{there}; {DELIVERS}")
+
+    def jar(principal):
+        given = {"operator": {"principal": principal}}.get(given_by, {})
+        if given_by == "connection":
+            submits_to("yarn", principal=principal)
+        elif given_by == "property":
+            given = {"conf": {"spark.kerberos.principal": principal}}
+        execute(operator(durable=False, **given))
+        return argument(spark_submit.given, "--jars")
+
+    uploaded = [jar("etl@SHOP"), jar("audit@SHOP")]
+    assert uploaded == [str(spark_submit.jar)] * 2
+    assert jar("etl@SHOP").startswith(f"{in_spark}/.tools/")
+
+
 def test_yarn_uploads_where_its_own_spark_may_not_know_the_file_system(
     spark_submit, execute, submits_to, lake, monkeypatch
 ):

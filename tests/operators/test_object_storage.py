@@ -79,6 +79,7 @@ def test_a_connection_says_where_webhdfs_is(connected, fields, urls):
         ({"login": "alice"}, {"user.name": "alice"}),
         ({"login": "alice", "password": "open sesame"}, {}),
         ({"extra": {"kerberos": True}}, {}),
+        ({"login": "alice", "extra": {"kerberos": True}}, {}),
         ({"extra": {"kerberos": "false"}}, {"user.name": "hadoop"}),
         ({"extra": {"token": "abc"}}, {"delegation": "abc"}),
         (
@@ -86,12 +87,30 @@ def test_a_connection_says_where_webhdfs_is(connected, fields, urls):
             {"user.name": "airflow", "doas": "alice"},
         ),
     ],
-    ids=["nobody", "login", "password", "kerberos", "no-kerberos", "token", "proxy"],
+    ids=["nobody", "login", "password", "kerberos", "ticket", "no-kerberos", "token", "proxy"],
 )
 def test_a_connection_says_who_asks(connected, monkeypatch, fields, asks_as):
     monkeypatch.setenv("HADOOP_USER_NAME", "hadoop")  # as for Hadoop's own clients
     connected("hdfs_users", conn_type="webhdfs", host="nn", **fields)
     assert hdfs.of_url("hdfs://hdfs_users@nn/").pars == asks_as
+
+
+@pytest.mark.parametrize(
+    ("fields", "is_asked_by_ticket"),
+    [
+        ({"login": "alice"}, True),
+        ({"extra": {"kerberos": False}}, False),
+        ({"login": "alice", "password": "open sesame"}, False),
+        ({"extra": {"token": "abc"}}, False),
+    ],
+    ids=["login", "no-kerberos", "password", "token"],
+)
+def test_an_airflow_that_has_kerberos_asks_by_it(
+    connected, monkeypatch, fields, is_asked_by_ticket
+):
+    monkeypatch.setenv("AIRFLOW__CORE__SECURITY", "kerberos")  # what Airflow's own hook goes by
+    connected("hdfs_secure", conn_type="webhdfs", host="nn", **fields)
+    assert hdfs.of_url("hdfs://hdfs_secure@nn/").kerb is is_asked_by_ticket
 
 
 def test_a_connection_says_whom_to_trust(connected):

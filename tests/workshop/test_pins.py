@@ -33,6 +33,8 @@ def demanded(environment):
     """Give what pyproject.toml demands of an environment, which has the name of its file."""
     if environment == "pipelines":  # a Spark alone
         return [Requirement("pyspark==4.2.*"), Requirement("grpcio"), Requirement("pandas")]
+    if environment == "kerberos":
+        return list(group("kerberos"))
     own = [Requirement(line) for line in PYPROJECT["project"]["dependencies"]]
     extras = PYPROJECT["project"]["optional-dependencies"]
     own += [Requirement(line) for line in extras["pyspark"]]
@@ -83,6 +85,7 @@ def test_each_supported_environment_has_its_pins():
     expected = [
         *(f"airflow-{airflow}" for airflow in AIRFLOWS),
         "dev",
+        "kerberos",
         "pipelines",
         "services",
         *(f"spark-{spark}" for spark in SPARKS),

@@ -44,7 +44,7 @@ def target_of(hook: Any) -> Target:
     # Private, but only these members of Airflow's know the master, the deploy mode, and whether
     # Airflow asks the cluster for the end of the application.
     connection = hook._connection  # noqa: SLF001
-    user = hook._proxy_user or hook._principal  # noqa: SLF001
+    user = hook._proxy_user or connection["principal"]  # noqa: SLF001
     return Target(
         connection["spark_binary"],
         connection["master"],

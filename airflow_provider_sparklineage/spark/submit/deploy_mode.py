@@ -516,7 +516,11 @@ def _host(submission: Submission, target: Target, env: Mapping[str, str]) -> Dri
     return driver_host(submission, master, target.deploy_mode, env)
 
 
-_ACCOUNT_OF_POD = "spark.kubernetes.authenticate.driver.serviceAccountName"
+_ACCOUNTS = (
+    "spark.kubernetes.authenticate.driver.serviceAccountName",
+    *("spark.kerberos.principal", "spark.yarn.principal"),  # the second is Spark 2's name
+)
+"""Properties that decide what a driver may read."""
 
 
 def _tools(
@@ -527,7 +531,7 @@ def _tools(
     budget: Budget,
 ) -> Tools:
     """Give the tools folder, for drivers with the rights of this submission's driver."""
-    account = (target.account, submission.value(_ACCOUNT_OF_POD) or "")
+    account = [target.account, *(submission.value(name) or "" for name in _ACCOUNTS)]
     return Tools(
         options.capture_location,
         options.capture_location_in_spark,

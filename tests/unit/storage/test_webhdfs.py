@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ssl
+import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
@@ -22,7 +24,8 @@ from cryptography.x509.oid import NameOID
 
 from airflow_provider_sparklineage.storage import hdfs
 from airflow_provider_sparklineage.storage.objects import Objects
-from tests.webhdfs_double import webhdfs
+from tests.loopback import Handler, serving
+from tests.webhdfs_double import WebHDFSHandler, webhdfs
 
 pytest.importorskip("fsspec", reason="it comes with Airflow")
 
@@ -33,6 +36,12 @@ ODD = ["a=b c", "ü%2F.json", "a+b&c=?#%41", "=x~y", "-x'\"\\()[]{}*", "日本",
 def server(request):
     with webhdfs(has_options=request.param == "webhdfs") as server:
         yield server
+
+
+def webhdfs_module():
+    from airflow_provider_sparklineage.storage import webhdfs as module
+
+    return module
 
 
 def file_system(*servers, host="127.0.0.1", **options):
@@ -232,6 +241,73 @@ def test_an_answer_that_is_no_webhdfs_s_names_who_gave_it(server):
     store = file_system(server.server_port)
     with pytest.raises(OSError, match=r"WebHDFS at 127.0.0.1:\d+ answers 501"):
         store._call("CHECKACCESS", "options", "/")
+
+
+def test_a_file_may_take_long_to_send_if_it_goes_on(monkeypatch):
+    monkeypatch.setattr(webhdfs_module(), "_TIMEOUT_S", (0.3, 30.0))
+
+    def slowly(handler):
+        left, parts = int(handler.headers.get("Content-Length") or 0), []
+        while left:
+            time.sleep(0.1)
+            parts.append(handler.rfile.read(min(left, 2 << 20)))
+            left -= len(parts[-1])
+        return b"".join(parts)
+
+    monkeypatch.setattr(WebHDFSHandler, "body", slowly)
+    content = bytes(20 << 20)  # more than sockets hold
+    with webhdfs() as server:
+        file_system(server.server_port).pipe_file("/a", content)
+        assert server.files["/a"] == content
+
+
+# --- Kerberos -------------------------------------------------------------------------------------
+
+
+class Demanding(Handler):
+    """A name node that wants to see a ticket."""
+
+    def get(self):
+        self.answer(401, WWW_Authenticate="Negotiate")
+
+
+def test_where_kerberos_is_demanded_the_error_names_the_option():
+    with serving(Demanding) as server, pytest.raises(PermissionError) as raised:
+        file_system(server.server_port).ls("/")
+    assert "answers 401 Unauthorized. It demands Kerberos: " in str(raised.value)
+    assert 'set "kerberos": true in the extra of the connection' in str(raised.value)
+
+
+def asks_by_ticket(monkeypatch, **gssapi):
+    """Make a file system for tickets, where the package for them is another one."""
+    monkeypatch.setitem(sys.modules, "requests_kerberos", SimpleNamespace())
+    monkeypatch.setitem(sys.modules, "gssapi", SimpleNamespace(**gssapi) if gssapi else None)
+    return file_system(1, user=None, kerberos=True)
+
+
+def test_without_the_package_it_is_named(monkeypatch):
+    with pytest.raises(ImportError, match="needs the package requests-kerberos"):
+        asks_by_ticket(monkeypatch).ls("/")
+
+
+@pytest.mark.parametrize("minor", ["No Kerberos credentials available", ""], ids=["none", "old"])
+def test_a_process_without_a_valid_ticket_asks_nobody(monkeypatch, minor):
+    class GSSError(Exception):
+        """As gssapi's, of which an expired ticket has no minor code."""
+
+        maj_code, min_code = 11, 7 if minor else 0
+
+        def get_all_statuses(self, code, is_major):
+            return {(11, True): ["The credential has expired"], (7, False): [minor]}[code, is_major]
+
+    def acquire(usage):
+        raise GSSError
+
+    exceptions = SimpleNamespace(GSSError=GSSError)
+    store = asks_by_ticket(monkeypatch, Credentials=acquire, exceptions=exceptions)
+    reason = minor or "The credential has expired"
+    with pytest.raises(PermissionError, match=rf"ticket: {reason}\. Run `kinit`, or `airflow ker"):
+        store.ls("/")
 
 
 # --- certificates ---------------------------------------------------------------------------------
