@@ -67,7 +67,6 @@ def test_a_pipeline_on_the_worker_has_its_lineage(work):
     )
     spark_submit_double.execute(task, spark_submit_double.task_context())
     lineage = task.get_openlineage_facets_on_complete(None)
-    open("/tmp/h-ops/pipe.txt", "w").write(repr(lineage))
     facet = lineage.run_facets["sparkLineage_capture"]
     messages = {d["code"]: d["message"] for d in facet.degradations}
     assert "pipeline" in messages["observer_unavailable"]

@@ -113,9 +113,7 @@ def sources(output):
 @pytest.mark.long
 def test_rows_go_to_a_database_and_back(work, transfer):
     there = ran(transfer(metastore_table=f"parquet.`{work}/orders`"))
-    open("/tmp/h-ops/exported.json", "w").write(repr(there))
     back = ran(transfer(cmd_type="jdbc_to_spark", metastore_table="copied", save_format="parquet"))
-    open("/tmp/h-ops/imported.json", "w").write(repr(back))
     table = f"{work}/databases/shop/PUBLIC.ORDERS"
     [orders], [database] = there.inputs, there.outputs
     assert (orders.name, database.namespace, database.name) == (f"{work}/orders", "h2", table)
