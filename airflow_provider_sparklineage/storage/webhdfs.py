@@ -21,6 +21,8 @@ from airflow_provider_sparklineage.model.texts import truncated
 
 _FOLDER, _FILE = "770", "660"  # driver and worker run as two users of one group
 _TIMEOUT_S = 5.0, 30.0  # for connecting, and for waiting from one byte to the next
+# While a file is sent, the time limit for connecting is the one for sending each block of it.
+_SENDING_TIMEOUT_S = 30.0, 30.0
 _CHUNK = 1 << 20
 _LONGEST_REASON = 500
 
@@ -197,6 +199,7 @@ class WebHDFS(Base):  # type: ignore[misc]  # fsspec has no types
             stream=stream,
             headers={"Content-Type": "application/octet-stream"},
             auth=_nobody if is_elsewhere else None,
+            timeout=_SENDING_TIMEOUT_S if data else _TIMEOUT_S,
         )
 
     def _of_active(self, method: str, path: str, **options: Any) -> requests.Response:
@@ -218,13 +221,15 @@ class WebHDFS(Base):  # type: ignore[misc]  # fsspec has no types
             return answer
         raise failed[0]
 
-    def _ask(self, method: str, url: str, **options: Any) -> requests.Response:
+    def _ask(
+        self, method: str, url: str, timeout: tuple[float, float] = _TIMEOUT_S, **options: Any
+    ) -> requests.Response:
         try:
             answer = self.session.request(
                 method.upper(),
                 url,
                 allow_redirects=False,
-                timeout=_TIMEOUT_S,
+                timeout=timeout,
                 # REQUESTS_CA_BUNDLE would override `verify` if only the session had it.
                 verify=self.session.verify,
                 **options,

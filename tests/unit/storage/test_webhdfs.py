@@ -244,7 +244,8 @@ def test_an_answer_that_is_no_webhdfs_s_names_who_gave_it(server):
 
 
 def test_a_file_may_take_long_to_send_if_it_goes_on(monkeypatch):
-    monkeypatch.setattr(webhdfs_module(), "_TIMEOUT_S", (0.3, 30.0))
+    monkeypatch.setattr(webhdfs_module(), "_TIMEOUT_S", (0.1, 30.0))
+    monkeypatch.setattr(webhdfs_module(), "_SENDING_TIMEOUT_S", (0.5, 30.0))
 
     def slowly(handler):
         left, parts = int(handler.headers.get("Content-Length") or 0), []
