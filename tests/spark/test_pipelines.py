@@ -70,7 +70,8 @@ def test_a_pipeline_on_the_worker_has_its_lineage(work):
     facet = lineage.run_facets["sparkLineage_capture"]
     messages = {d["code"]: d["message"] for d in facet.degradations}
     assert "pipeline" in messages["observer_unavailable"]
-    assert [one.name for one in lineage.inputs] == [f"{work}/orders"]
+    read_back = f"{work}/warehouse/cleaned"  # without the observer, nobody knows that it is
+    assert [one.name for one in lineage.inputs] == [f"{work}/orders", read_back]
     outputs = {Path(one.name).name: one.facets for one in lineage.outputs}
     assert outputs.keys() == {"cleaned", "totals"}
     [source] = outputs["totals"]["columnLineage"].fields["total"]["inputFields"]

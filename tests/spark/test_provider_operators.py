@@ -114,12 +114,15 @@ def sources(output):
 def test_rows_go_to_a_database_and_back(work, transfer):
     there = ran(transfer(metastore_table=f"parquet.`{work}/orders`"))
     back = ran(transfer(cmd_type="jdbc_to_spark", metastore_table="copied", save_format="parquet"))
-    table = f"{work}/databases/shop/PUBLIC.ORDERS"
+    namespace, table = f"h2:{work}/databases/shop", "PUBLIC.ORDERS"
     [orders], [database] = there.inputs, there.outputs
-    assert (orders.name, database.namespace, database.name) == (f"{work}/orders", "h2", table)
+    assert orders.name == f"{work}/orders"
+    assert (database.namespace, database.name) == (namespace, table)
+    [read] = there.run_facets["sparkLineage_partitionCheck"].reads
+    assert read["observed"]["summary"] == "day=5 … day=6 (2 partitions)"
     assert sources(database)["amount"] == [(orders.name, "amount")]
     [source], [copied] = back.inputs, back.outputs
-    assert (source.namespace, source.name) == ("h2", table)
+    assert (source.namespace, source.name) == (namespace, table)
     assert copied.name == f"{work}/warehouse/copied"
     assert sources(copied)["amount"] == [(table, "amount")]
     for lineage in (there, back):
