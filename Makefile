@@ -1,7 +1,7 @@
 # Needs Python 3.11–3.13 and Java 17 or 21, nothing else: .ci/setup makes .venv with everything pinned.
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-cluster test test-all coverage test-cluster truth faults bench pictures record-events test-matrix lint page clean
+.PHONY: help demo demo-cluster test test-all coverage test-cluster test-kubernetes truth faults bench pictures record-events test-matrix lint page clean
 
 # Neither another Spark nor another Python may leak in.
 unexport SPARK_HOME SPARK_CONF_DIR PYSPARK_PYTHON PYSPARK_DRIVER_PYTHON PYTHONPATH PYTHONHOME
@@ -45,6 +45,11 @@ test-cluster: ## Run the tests on Hadoops of this machine's own, and on the API 
 	$(SETUP)
 	@.ci/setup-kerberos
 	$(RUN) python -m pytest $(ON_TWO_CORES) -m cluster tests/cluster $(ARGS)
+
+# One by one: they have one Kubernetes in common.
+test-kubernetes: ## Run jobs on a real Kubernetes of this machine's own, built by Go 1.26 once (10 to 40 minutes)
+	$(SETUP)
+	$(RUN) python -m pytest -n 0 -m kubernetes tests/kubernetes $(ARGS)
 
 truth: ## Compare what events report with what is true, for TPC-H on parquet, Delta and Iceberg; ARGS=delta for one, SPARK=3.5 for another Spark
 	$(SETUP)

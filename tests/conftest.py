@@ -72,6 +72,7 @@ _OF_AIRFLOW = (
         "integration",
         "browser",
         "cluster",
+        "kubernetes",
         "services",
     ),
     "history/test_clearing.py",
@@ -195,9 +196,17 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileSche
     return _ByFileOrFolder(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
+_KUBERNETES = Path(__file__).parent / "kubernetes"
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Import no Airflow where its tests are deselected anyway: importing it takes seconds."""
+    """Import no Airflow where its tests are deselected anyway: importing it takes seconds.
+
+    What has to build a Kubernetes first is run only where it is asked for.
+    """
     deselected = config.option.markexpr
+    if collection_path == _KUBERNETES and "kubernetes" not in deselected:
+        return True
     is_browser = collection_path.name == "browser"
     if is_browser and "not browser" in deselected:
         return True

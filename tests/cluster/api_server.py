@@ -86,15 +86,47 @@ class ApiServer:
 
     def set_status(self, pod: dict[str, Any], status: dict[str, Any]) -> None:
         """Set the status of a pod, unless it was deleted."""
-        meta = pod["metadata"]
         answer = self._session.patch(
-            f"{self.url}/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}/status",
-            json=[{"op": "add", "path": "/status", "value": status}],
-            headers={"Content-Type": "application/json-patch+json"},
+            f"{self._path(pod)}/status",
+            json={"status": status},
+            headers={"Content-Type": "application/merge-patch+json"},
             timeout=30,
         )
-        if answer.status_code != requests.codes.not_found:
-            answer.raise_for_status()
+        check(answer)
+
+    def bind(self, pod: dict[str, Any], node: str) -> None:
+        """Say on which node a pod is, as a scheduler does, unless the pod was deleted."""
+        binding = {
+            "metadata": {"name": pod["metadata"]["name"]},
+            "target": {"apiVersion": "v1", "kind": "Node", "name": node},
+        }
+        check(self._session.post(f"{self._path(pod)}/binding", json=binding, timeout=30))
+
+    def remove(self, pod: dict[str, Any]) -> None:
+        """Let a pod go that was deleted and whose processes have ended."""
+        options = {"gracePeriodSeconds": 0, "preconditions": {"uid": pod["metadata"]["uid"]}}
+        check(self._session.delete(self._path(pod), json=options, timeout=30))
+
+    def account_token(self, namespace: str, account: str, spec: dict[str, Any]) -> str:
+        """Request a token of a service account."""
+        answer = self._session.post(
+            f"{self.url}/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token",
+            json={"spec": spec},
+            timeout=30,
+        )
+        answer.raise_for_status()
+        token: str = answer.json()["status"]["token"]
+        return token
+
+    def _path(self, pod: dict[str, Any]) -> str:
+        meta = pod["metadata"]
+        return f"{self.url}/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}"
+
+
+def check(answer: requests.Response) -> None:
+    """Raise what an answer says, but that the object is not there any more."""
+    if answer.status_code not in (requests.codes.not_found, requests.codes.conflict):
+        answer.raise_for_status()
 
 
 @contextmanager

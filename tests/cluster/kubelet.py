@@ -2,8 +2,9 @@
 
 A pod becomes a process of this machine: its command as the entry point of Spark's image makes it of
 the pod's arguments, its environment, and its volumes as files in a folder of its own. What would
-be isolated in a container is not: network, user and the rest of the file system are this machine's.
-Images are all the Spark of this environment.
+be isolated in a container is not: network, user and the rest of the file system are this machine's
+(:mod:`tests.kubernetes.contained_pod` has pods with a user and a file system of their own). Images
+are all the Spark of this environment.
 """
 
 from __future__ import annotations
@@ -16,15 +17,21 @@ import sys
 import threading
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tests.cluster.api_server import ApiServer
+
+    Maps = dict[str, dict[str, str]]
+    """What config maps have, by their names."""
 
 POD_IP = "127.0.0.1"
 _POLL_S = 0.2
-_QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # for a JVM that lives for seconds
+QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # for a JVM that lives for seconds
 _GRACE_S = 5  # from SIGTERM to SIGKILL, of a pod that was deleted
 _BY_SIGNAL = 128  # exit codes of containers that a signal has ended begin here
 _SIGKILLED = _BY_SIGNAL + signal.SIGKILL
@@ -41,12 +48,14 @@ class Pod:
 
     :param folder: for its volumes, its working directory and its log
     :param spark_home: of its image
+    :param hosts: file with the names of the cluster's services
     """
 
-    def __init__(self, found: dict[str, Any], folder: Path, spark_home: Path) -> None:
+    def __init__(self, found: dict[str, Any], folder: Path, spark_home: Path, hosts: Path) -> None:
         self.found = found
         self.folder = folder
         self._spark_home = spark_home
+        self._hosts = hosts
         self.root = folder / "root"
         """Has what is the container's alone, by its path there."""
         self.name: str = found["metadata"]["name"]
@@ -72,23 +81,25 @@ class Pod:
         code = self._process.poll() if self._process else None
         return code if code is None or code >= 0 else _BY_SIGNAL - code
 
-    def start(self, maps: dict[str, dict[str, str]], hosts: Path) -> None:
+    def start(self, maps: Maps, token: Callable[[dict[str, Any]], str]) -> None:
         """Mount what it has, and run what the image's entry point would.
 
-        :param maps: the config maps that there are, by name
-        :param hosts: file with the names of the cluster's services
+        :param maps: the config maps that there are
+        :param token: requests the token of a projected volume
         """
         (self.folder / "work-dir").mkdir(parents=True)
         volumes = {v["name"]: v for v in self.found["spec"]["volumes"]}
         for mount in self.container["volumeMounts"]:
-            self._mount(mount["mountPath"], volumes[mount["name"]], maps)
-        # As the image has it; a hosts file is a kubelet's, and Java's alone reads this one.
+            target = self._here(mount["mountPath"])
+            target.mkdir(parents=True, exist_ok=True)
+            for path, text in self._files(volumes[mount["name"]], maps, token).items():
+                (target / path).write_text(text)
+        # As the image has it.
         self.env = {key: os.environ[key] for key in ("JAVA_HOME", "LANG") if key in os.environ}
         self.env |= {
             "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-            "HOME": str(self.folder),
             "SPARK_HOME": str(self._spark_home),
-            "JAVA_TOOL_OPTIONS": f"-Djdk.net.hosts.file={hosts} {_QUICK}",
+            **self._own_env(),
         }
         for variable in self.container.get("env", ()):
             self.env[variable["name"]] = self._value(variable)
@@ -96,7 +107,7 @@ class Pod:
         self.command = self._driver(arguments) if role == "driver" else self._executor()
         with (self.folder / "log").open("wb") as log:
             self._process = subprocess.Popen(
-                self.command,
+                self._contained(self.command),
                 env=self.env,
                 cwd=self.folder / "work-dir",
                 stdin=subprocess.DEVNULL,
@@ -105,17 +116,18 @@ class Pod:
                 start_new_session=True,  # a group of its own, to end all that it has started
             )
 
-    def is_mountable(self, maps: dict[str, dict[str, str]]) -> bool:
+    def is_mountable(self, maps: Maps) -> bool:
         """Whether all is there that it mounts; Spark makes it after the pod."""
         volumes = self.found["spec"]["volumes"]
-        return all(v["configMap"]["name"] in maps for v in volumes if "configMap" in v)
+        sources = [s for v in volumes for s in v.get("projected", {}).get("sources", (v,))]
+        return all(s["configMap"]["name"] in maps for s in sources if "configMap" in s)
 
-    def end(self) -> None:
+    def end(self, grace_s: float = _GRACE_S) -> None:
         """End it as a kubelet does what was deleted: the first process is asked to end."""
         assert self._process is not None
         self._process.terminate()
         with suppress(subprocess.TimeoutExpired):
-            self._process.wait(_GRACE_S)
+            self._process.wait(grace_s)
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
@@ -136,19 +148,41 @@ class Pod:
         statuses = [{**container, "state": state}]
         return {"phase": phase, "podIP": POD_IP, "startTime": now, "containerStatuses": statuses}
 
-    def _mount(
-        self, mount_path: str, volume: dict[str, Any], maps: dict[str, dict[str, str]]
-    ) -> None:
-        target = self._here(mount_path)
-        target.mkdir(parents=True)
-        if of_map := volume.get("configMap"):
+    def _files(
+        self, source: dict[str, Any], maps: Maps, token: Callable[[dict[str, Any]], str]
+    ) -> dict[str, str]:
+        """Give the texts of a volume by their paths there."""
+        if of_map := source.get("configMap"):
             data = maps[of_map["name"]]
             paths = {item["key"]: item["path"] for item in of_map.get("items", ())}
-            for key, path in (paths or {key: key for key in data}).items():
-                (target / path).write_text(self._with_mounts(data[key]))
-        elif "emptyDir" not in volume:
-            msg = f"{self.name} mounts what this kubelet does not know: {volume}"
-            raise ValueError(msg)
+            paths = paths or {key: key for key in data}
+            return {path: self._with_mounts(data[key]) for key, path in paths.items()}
+        if of_account := source.get("serviceAccountToken"):
+            return {of_account["path"]: token(self._token_request(of_account))}
+        if of_pod := source.get("downwardAPI"):
+            return {item["path"]: self._field(item["fieldRef"]) for item in of_pod["items"]}
+        if projected := source.get("projected"):
+            found = (self._files(each, maps, token) for each in projected["sources"])
+            return {path: text for files in found for path, text in files.items()}
+        if "emptyDir" in source:
+            return {}
+        msg = f"{self.name} mounts what this kubelet does not know: {source}"
+        raise ValueError(msg)
+
+    def _token_request(self, source: dict[str, Any]) -> dict[str, Any]:
+        """Give what a kubelet requests: a token that is void without the pod."""
+        meta = self.found["metadata"]
+        bound = {"apiVersion": "v1", "kind": "Pod", "name": self.name, "uid": meta["uid"]}
+        return {"expirationSeconds": source["expirationSeconds"], "boundObjectRef": bound}
+
+    def _own_env(self) -> dict[str, str]:
+        # A hosts file is a kubelet's; this one is read by Java alone.
+        options = f"-Djdk.net.hosts.file={self._hosts} {QUICK}"
+        return {"HOME": str(self.folder), "JAVA_TOOL_OPTIONS": options}
+
+    def _contained(self, command: list[str]) -> list[str]:
+        """Give how a command of the container is run on this machine."""
+        return command
 
     def _here(self, path: str) -> Path:
         return self.root / path.lstrip("/")
@@ -162,9 +196,13 @@ class Pod:
 
     def _value(self, variable: dict[str, Any]) -> str:
         if "valueFrom" in variable:
-            values = {"status.podIP": POD_IP, "metadata.name": self.name}
-            return values[variable["valueFrom"]["fieldRef"]["fieldPath"]]
+            return self._field(variable["valueFrom"]["fieldRef"])
         return self._with_mounts(variable.get("value", ""))
+
+    def _field(self, reference: dict[str, Any]) -> str:
+        namespace = self.found["metadata"]["namespace"]
+        values = {"status.podIP": POD_IP, "metadata.name": self.name}
+        return {**values, "metadata.namespace": namespace}[reference["fieldPath"]]
 
     def _driver(self, arguments: list[str]) -> list[str]:
         address = self.env["SPARK_DRIVER_BIND_ADDRESS"]
@@ -196,6 +234,8 @@ class Kubelet:
     :param folder: to make, for all that pods have as files
     :param spark_home: of all images
     """
+
+    pod_class = Pod
 
     def __init__(self, api: ApiServer, namespace: str, folder: Path, spark_home: Path) -> None:
         self.pods: dict[str, Pod] = {}
@@ -242,17 +282,30 @@ class Kubelet:
     def _look(self) -> None:
         """Start the pods that are new, and report those that have ended."""
         there = self._found()
-        for name in there.keys() - self.pods.keys():
-            self._start(there[name])
+        for name, found in there.items():
+            if name in self.pods:
+                if "deletionTimestamp" in found["metadata"]:
+                    self._let_go(found)
+            elif found["status"]["phase"] not in ("Succeeded", "Failed"):  # for another node
+                self._start(found)
         for name in sorted(self._running):
             pod = self.pods[name]
             if name not in there:
                 pod.end()
             elif pod.exit_code is not None:
-                self._api.set_status(pod.found, pod.status())
+                self._api.set_status(there[name], pod.status())
             else:
                 continue
             self._running.remove(name)
+
+    def _let_go(self, found: dict[str, Any]) -> None:
+        """End a pod that was deleted; the API keeps it until its node has said so."""
+        name = found["metadata"]["name"]
+        self.pods[name].end(found["metadata"]["deletionGracePeriodSeconds"])
+        if name in self._running:
+            self._api.set_status(found, self.pods[name].status())
+            self._running.remove(name)
+        self._api.remove(found)
 
     def _found(self) -> dict[str, dict[str, Any]]:
         pods = self._api.objects("pods", self._namespace)
@@ -261,14 +314,21 @@ class Kubelet:
     def _start(self, found: dict[str, Any]) -> None:
         listed = self._api.objects("configmaps", self._namespace)
         maps = {one["metadata"]["name"]: one.get("data", {}) for one in listed}
-        pod = Pod(found, self._folder / found["metadata"]["name"], self._spark_home)
+        pod = self.pod_class(
+            found, self._folder / found["metadata"]["name"], self._spark_home, self._hosts
+        )
         if not pod.is_mountable(maps):
             return
+        self._take(found)
         self._write_hosts()
-        pod.start(maps, self._hosts)
+        account = found["spec"].get("serviceAccountName", "default")
+        pod.start(maps, partial(self._api.account_token, self._namespace, account))
         self.pods[pod.name] = pod
         self._running.add(pod.name)
         self._api.set_status(found, pod.status())
+
+    def _take(self, found: dict[str, Any]) -> None:
+        """Do what is to be done for a pod before it runs on this node."""
 
     def _write_hosts(self) -> None:
         """Give the cluster's services their names, as its DNS does."""

@@ -33,9 +33,9 @@ LONGEST_S = 180
 """What is waited for takes some seconds, or is broken."""
 
 
-def until(happened: Callable[[], T]) -> T:
+def until(happened: Callable[[], T], longest_s: float = LONGEST_S) -> T:
     """Wait for what does happen, and give it."""
-    ends = time.monotonic() + LONGEST_S
+    ends = time.monotonic() + longest_s
     while not (found := happened()):
         assert time.monotonic() < ends, "it has not happened"
         time.sleep(0.2)

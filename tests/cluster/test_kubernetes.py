@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import socket
 import sys
 import tempfile
 import time
@@ -22,21 +21,17 @@ from airflow.providers.apache.spark.hooks import spark_submit as airflow_hook
 from airflow.providers.apache.spark.operators import spark_submit as airflow_operator
 from airflow.providers.common.compat.sdk import AirflowException
 
-from airflow_provider_sparklineage.lineage.bundle import task_lineage
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
-from airflow_provider_sparklineage.spark.capture.event_files import open_bundle
 from airflow_provider_sparklineage.spark.submit import fetching
 from tests import spark_submit_double
-from tests.cluster import api_server
+from tests.cluster import api_server, pods
 from tests.cluster.kubelet import Kubelet
-from tests.conftest import GOLDEN
-from tests.lineage_text import Truth, lines_of
+from tests.cluster.pods import truth
 from tests.record_events import APPLICATIONS
 
 pytestmark = [pytest.mark.spark, pytest.mark.airflow]
 
 NAMESPACE = "spark"  # Airflow's hook finds the pod in no other, see the last test
-IMAGE = "registry.example/spark-py:4.0"
 SECRET = "pl4nted-s3cr3t"
 USER = "pods"
 """Who the worker and the drivers are, for HDFS."""
@@ -55,11 +50,6 @@ def kubelet(api, tmp_path, spark):
     yield kubelet
     kubelet.stop()
     assert kubelet.problem is None
-
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return str(server.getsockname()[1])
 
 
 @pytest.fixture
@@ -111,23 +101,7 @@ def submit(api, kubelet, worker, monkeypatch):
     monkeypatch.setattr(airflow_hook, "kube_client", kube_client(api), raising=False)
     monkeypatch.setattr(airflow_operator, "kube_client", airflow_hook.kube_client)
     monkeypatch.setattr(airflow_hook, "time", SimpleNamespace(sleep=lambda _: time.sleep(0.5)))
-    properties = {
-        "spark.kubernetes.container.image": IMAGE,
-        "spark.kubernetes.authenticate.driver.serviceAccountName": "spark",
-        "spark.kubernetes.driverEnv.HADOOP_USER_NAME": USER,
-        "spark.executorEnv.HADOOP_USER_NAME": USER,
-        # Where a pod finds the API: in a cluster, by a name that it has there.
-        "spark.kubernetes.driver.master": api.url,
-        # Pods have an address of their own; here they have one in common.
-        "spark.driver.port": free_port(),
-        "spark.driver.blockManager.port": free_port(),
-        "spark.ui.enabled": "false",
-        "spark.driver.memory": "512m",
-        "spark.executor.memory": "512m",
-        "spark.executor.instances": "1",
-        "spark.kubernetes.allocation.batch.delay": "200ms",
-        "spark.sql.shuffle.partitions": "1",
-    }
+    properties = pods.properties(api.url, USER)
 
     def run(application, lake, conf=None, **options):
         path = application if "/" in application else f"{APPLICATIONS}/{application}.py"
@@ -203,21 +177,8 @@ def listener_in_image(image, spark, monkeypatch):
 
 @pytest.fixture
 def reported(lake, worker):
-    """Give what the task has collected, with names as if the lake were on a laptop."""
-
-    def lines():
-        [bundle] = worker.glob("sparklineage-*/shop.*")
-        with open_bundle([str(bundle)]) as opened:
-            text = "\n".join(lines_of(task_lineage(opened)))
-        return sorted(text.replace(f"{lake}/", "").splitlines())
-
-    return lines
-
-
-def truth(application):
-    """Give what is reported of an application that is observed on a laptop."""
-    text = (GOLDEN / "lineage" / "observed" / f"{application}.txt").read_text()
-    return sorted(Truth(text, "4.0").reported)
+    """Give what the task has collected."""
+    return lambda: pods.reported(worker, lake)
 
 
 # --- what a task submits, and what comes back -----------------------------------------------------
@@ -235,7 +196,7 @@ def test_files_of_the_worker_come_by_the_upload_path(submit, uploads, lake, kube
     assert degradations(operator) == {}
     assert reported() == truth("staging_chain")
     driver = kubelet.driver
-    assert driver.container["image"] == IMAGE
+    assert driver.container["image"] == pods.IMAGE
     assert driver.found["spec"]["serviceAccountName"] == "spark"
     [executor] = kubelet.executors  # it was one that wrote
     assert "Saved output of task" in executor.log
