@@ -299,7 +299,7 @@ class Kubelet:
             self._running.remove(name)
 
     def _let_go(self, found: dict[str, Any]) -> None:
-        """End a pod that was deleted; the API keeps it until its node has said so."""
+        """End a pod that was deleted; the API keeps it until its node reports the end."""
         name = found["metadata"]["name"]
         self.pods[name].end(found["metadata"]["deletionGracePeriodSeconds"])
         if name in self._running:
