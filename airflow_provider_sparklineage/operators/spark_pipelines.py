@@ -58,10 +58,16 @@ class SparkPipelinesLineageMixin(LineageMixin):
     def _inject_lineage(self, capture: Capture, context: Context) -> Capture:
         """Put the listener into a pipeline that runs here; else note why it gets none."""
         from airflow_provider_sparklineage.model.degradations import DegradationCode
+        from airflow_provider_sparklineage.model.exceptions import ListenerError
         from airflow_provider_sparklineage.operators.adapters import spark_pipelines
+        from airflow_provider_sparklineage.operators.attempt.submit import refused
 
+        operator: Any = self
+        if operator.pipeline_command != "run":
+            what = f"`{operator.pipeline_command}` reads and writes no data, so it has no lineage."
+            return capture.degraded(DegradationCode.LISTENER_UNAVAILABLE, what)
         if refusal := spark_pipelines.refusal(self):
-            return capture.degraded(DegradationCode.LISTENER_UNAVAILABLE, refusal)
+            return refused(capture, ListenerError(refusal))
         return super()._inject_lineage(capture, context)
 
 

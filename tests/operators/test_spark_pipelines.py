@@ -11,6 +11,7 @@ import pytest
 from airflow.providers.apache.spark.operators.spark_pipelines import SparkPipelinesOperator
 from airflow.sdk import DAG
 
+from airflow_provider_sparklineage.model.exceptions import ListenerError
 from airflow_provider_sparklineage.operators.adoption import adopting
 from airflow_provider_sparklineage.operators.spark_pipelines import SparkLineagePipelinesOperator
 from tests.spark_submit_double import argument, degradations, injected
@@ -22,14 +23,18 @@ SECRET = "pl4nted-s3cr3t"
 LOCAL = {"conn_type": "spark", "host": "local[2]"}
 SERVER = {"conn_type": "spark_connect", "host": "connect", "port": 15002}
 
-# As Spark's: of what it is given, the spark-submit of the server gets properties before the
-# arguments of the environment, of which the last one wins.
+# As Spark's: of two arguments of the server's spark-submit, the last one wins, which is that of the
+# environment. But Python sets its own properties again, those of the pipeline's file among them.
 FAKE_PIPELINES = """#!{python}
 import json, os, pathlib, shlex, sys
 pathlib.Path({dump!r}).write_text(json.dumps({{"argv": sys.argv[1:], "env": dict(os.environ)}}))
 own = [w for f, v in zip(sys.argv, sys.argv[1:]) if f == "--conf" for w in (f, v)]
-arguments = shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell"))
-os.execv({submit!r}, [{submit!r}, *own, *arguments])
+spec = pathlib.Path(sys.argv[sys.argv.index("--spec") + 1])
+if spec.exists():
+    properties = json.loads(spec.read_text())["configuration"]
+    own += [w for k, v in properties.items() for w in ("--conf", f"{{k}}={{v}}")]
+*arguments, shell = shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell"))
+os.execv({submit!r}, [{submit!r}, *arguments, *own, shell])
 """
 
 
@@ -80,9 +85,12 @@ def test_the_server_gets_the_listener(pipelines, execute):
 
 def test_what_the_user_gives_anywhere_is_extended(pipelines, execute, spec, monkeypatch):
     monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "--conf spark.b=2 --driver-memory 2g pyspark-shell")
-    path = spec(**{"spark.extraListeners": "site.Listener", "spark.jars": "/site.jar"})
-    execute(operator(pipeline_spec=path))
+    conf = {"spark.extraListeners": "site.Listener", "spark.redaction.regex": "shop"}
+    task = operator(pipeline_spec=spec(**{"spark.jars": "/site.jar"}), conf=conf)
+    execute(task)
     server = pipelines.given
+    assert task.conf == conf
+    assert injected(server)
     assert server.conf["spark.extraListeners"].startswith("site.Listener,")
     assert argument(server, "--jars") == f"/site.jar,{pipelines.jar}"
     assert (server.conf["spark.b"], argument(server, "--driver-memory")) == ("2", "2g")
@@ -101,11 +109,42 @@ def test_a_transport_with_a_key_goes_into_a_file(pipelines, execute):
     assert task.conf == conf
 
 
-def test_a_transport_in_the_pipelines_own_file_stays_alone(pipelines, execute, spec):
-    task = operator(pipeline_spec=spec(**{f"{T}type": "console"}))
-    execute(task)
+@pytest.mark.parametrize(
+    ("name", "value"), [(f"{T}type", "console"), ("spark.extraListeners", "site.Listener")]
+)
+def test_what_the_pipelines_own_file_or_the_defaults_would_undo_is_not_added(
+    pipelines, execute, spec, monkeypatch, tmp_path, name, value
+):
+    in_file = operator(pipeline_spec=spec(**{name: value}))
+    execute(in_file)
     assert not injected(pipelines.given)
-    assert "`conf`" in degradations(task)["injection_failed"]
+    assert pipelines.given.conf == {name: value}
+    assert f"spark-pipeline.yml has {name}" in degradations(in_file)["injection_failed"]
+    (tmp_path / "spark-defaults.conf").write_text(f"{name} {value}\n")
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    in_defaults = operator()
+    execute(in_defaults)
+    assert not injected(pipelines.given)
+    assert f"spark-defaults.conf has {name}" in degradations(in_defaults)["injection_failed"]
+
+
+def test_properties_that_the_stock_operator_does_not_pass_on_stay_where_they_are(
+    pipelines, execute, monkeypatch
+):
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps(SERVER))
+    argv = ["-m", "pyspark.pipelines.cli", "run", "--spec", "shop.yml"]
+    monkeypatch.setattr(
+        "airflow.providers.apache.spark.hooks.spark_pipelines.SparkPipelinesHook."
+        "_build_spark_pipelines_command",
+        lambda hook: [str(Path(pipelines.path) / "spark-pipelines"), *argv],
+    )
+    conf = {"spark.extraListeners": "site.Listener", "spark.jars": "/nowhere.jar"}
+    task = operator(conf=conf, env_vars={"SPARK_REMOTE": "local[2]"})
+    execute(task)
+    assert injected(pipelines.given)
+    assert argument(pipelines.given, "--jars") == str(pipelines.jar)
+    assert "site.Listener" not in pipelines.given.conf["spark.extraListeners"]
+    assert task.conf == conf
 
 
 def test_a_dry_run_is_as_stock_and_says_why(pipelines, execute):
@@ -126,6 +165,9 @@ def test_a_server_elsewhere_is_left_alone_and_the_event_says_why(pipelines, exec
     execute(task)
     assert ran == [None]
     assert "Start the server with the OpenLineage" in degradations(task)["listener_unavailable"]
+    with pytest.raises(ListenerError, match="Start the server"):
+        execute(operator(strict=True))
+    assert len(ran) == 1
     [output] = task.get_openlineage_facets_on_complete(None).outputs
     assert (output.namespace, output.name) == ("s3://lake", "totals")
 

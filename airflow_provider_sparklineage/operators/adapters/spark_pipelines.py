@@ -5,7 +5,8 @@ is the driver, by a second ``spark-submit``. The properties of the first one do 
 second: of each ten, PySpark 4.1 and 4.2 keep the last few (``SparkSession._start_connect_server``).
 A property that is added there could displace one of the user's. So nothing is added there. The
 second ``spark-submit`` also takes the environment variable ``PYSPARK_SUBMIT_ARGS``, which wins over
-its other arguments. The queries of a pipeline are reported to no listener that the observer could
+its other arguments. But Python sets its own properties again in the server
+(``SparkContext._do_init``), so none of them may be one that has changed. The queries of a pipeline are reported to no listener that the observer could
 register with a session, so it is not added.
 """
 
@@ -46,8 +47,6 @@ _TRANSPORT = "spark.openlineage.transport."
 
 def refusal(operator: Any) -> str:
     """Give the reason why nothing can be added to a pipeline; empty if something can be."""
-    if operator.pipeline_command != "run":
-        return f"`{operator.pipeline_command}` reads and writes no data, so it has no lineage."
     if _remote(operator).startswith("local"):
         return ""
     return (
@@ -60,31 +59,48 @@ def refusal(operator: Any) -> str:
 
 def _remote(operator: Any) -> str:
     """Give the URL of the server, or ``local[…]`` if Python starts it."""
-    vars(operator).pop("hook", None)  # it may have been made before the arguments were changed
-    connection = operator.hook._connection  # noqa: SLF001
-    del operator.hook
+    connection = _connection(operator)
     remote = connection.get("spark_remote")
     if not remote:
         return str(connection["master"])
     return str((operator.env_vars or {}).get(_REMOTE) or remote)
 
 
-def read(operator: Any, context: Context) -> tuple[list[Submission], Target]:
-    """Read what the server's spark-submit will get.
+def _connection(operator: Any) -> Mapping[str, Any]:
+    vars(operator).pop("hook", None)  # it may have been made before the arguments were changed
+    connection: Mapping[str, Any] = operator.hook._connection  # noqa: SLF001
+    del operator.hook
+    return connection
 
-    :raise ListenerError: if the pipeline's own file configures the listener's transport, which
-        nothing on the worker can combine with collecting
-    """
+
+def _is_client(operator: Any) -> bool:
+    """Whether the operator starts Python alone, which gets no properties."""
+    return bool(_connection(operator).get("spark_remote"))
+
+
+def _conf(operator: Any) -> dict[str, str]:
+    """Give the operator's properties, as far as it passes them on."""
+    return {} if _is_client(operator) else as_texts(operator.conf)
+
+
+def read(operator: Any, context: Context) -> tuple[list[Submission], Target]:
+    """Read what the server's spark-submit will get."""
     transport = airflow_transport(operator, TRANSPORT_FLAG, context)
     target = Target(PIPELINES, "local", starts_connect_server=True, transport=transport)
     return [_submission(operator)], target
 
 
 def write(operator: Any, submissions: list[Submission]) -> None:
-    """Set the environment variable; remove properties that injection has moved elsewhere."""
+    """Set the environment variable; remove properties that injection has changed or moved.
+
+    :raise ListenerError: if a changed property has its old value in a file, too
+    """
     [after], before = submissions, _submission(operator)
     own = _own_arguments(operator)
     ours, base = changes(before, after), read_arguments(own)
+    _refuse_old_values(operator.pipeline_spec, _specified(operator.pipeline_spec), ours.conf)
+    if not _is_client(operator):
+        _refuse_old_values("spark-defaults.conf", after.file_properties, ours.conf)
     arguments = replace(
         base,
         conf={**base.conf, **ours.conf},
@@ -94,17 +110,25 @@ def write(operator: Any, submissions: list[Submission]) -> None:
     env_vars = {**(operator.env_vars or {}), **after.env_vars}
     env_vars[_ARGUMENTS] = shlex.join(with_arguments(own, arguments))
     operator.env_vars = env_vars
-    operator.conf = {k: v for k, v in (operator.conf or {}).items() if str(k) in after.conf}
+    if given := _conf(operator):
+        kept = {key for key, value in given.items() if after.conf.get(key) == value}
+        operator.conf = {k: v for k, v in operator.conf.items() if str(k) in kept}
+
+
+def _refuse_old_values(
+    file: str, properties: Mapping[str, str], changed: Mapping[str, str]
+) -> None:
+    for name in sorted(changed.keys() & properties.keys()):
+        if properties[name] != changed[name]:
+            problem = f"{file} has {name}, which Python would set again in the pipeline's server."
+            raise ListenerError(problem, "Give this property in the task's `conf` instead.")
 
 
 def _submission(operator: Any) -> Submission:
     specified = _specified(operator.pipeline_spec)
-    if any(key.startswith(_TRANSPORT) for key in specified):
-        problem = f"{operator.pipeline_spec} has {_TRANSPORT}*, which stays as it is."
-        raise ListenerError(problem, "Give these properties in the task's `conf`.")
     given = read_arguments(_own_arguments(operator))
     env_vars = as_texts(operator.env_vars)
-    conf = {**as_texts(operator.conf), **specified, **given.conf}
+    conf = {**_conf(operator), **specified, **given.conf}
     return replace(given, conf=conf, application=PIPELINES, env_vars=env_vars)
 
 
