@@ -136,7 +136,7 @@ def test_properties_that_the_stock_operator_does_not_pass_on_stay_where_they_are
     monkeypatch.setattr(
         "airflow.providers.apache.spark.hooks.spark_pipelines.SparkPipelinesHook."
         "_build_spark_pipelines_command",
-        lambda hook: [str(Path(pipelines.path) / "spark-pipelines"), *argv],
+        lambda _: [str(Path(pipelines.path) / "spark-pipelines"), *argv],
     )
     conf = {"spark.extraListeners": "site.Listener", "spark.jars": "/nowhere.jar"}
     task = operator(conf=conf, env_vars={"SPARK_REMOTE": "local[2]"})

@@ -6,8 +6,8 @@ second: of each ten, PySpark 4.1 and 4.2 keep the last few (``SparkSession._star
 A property that is added there could displace one of the user's. So nothing is added there. The
 second ``spark-submit`` also takes the environment variable ``PYSPARK_SUBMIT_ARGS``, which wins over
 its other arguments. But Python sets its own properties again in the server
-(``SparkContext._do_init``), so none of them may be one that has changed. The queries of a pipeline are reported to no listener that the observer could
-register with a session, so it is not added.
+(``SparkContext._do_init``), so none of them may be one that has changed. The queries of a pipeline
+are reported to no listener that the observer could register with a session, so it is not added.
 """
 
 from __future__ import annotations
