@@ -216,6 +216,8 @@ OTHERS = {  # by which this table would be incomplete if there were one more
     "SparkLineageSubmitOperator",
     "SparkLineagePySparkOperator",
     "SparkLineageSqlOperator",
+    "SparkLineageJDBCOperator",
+    "SparkLineagePipelinesOperator",
     "SparkLineageDatabricksOperator",
 }
 

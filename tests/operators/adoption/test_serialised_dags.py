@@ -99,7 +99,7 @@ def test_adoption_changes_links_and_nothing_else(parse):
     }
     for name in PLAIN | MAPPED:
         assert changed[name] == {"_operator_extra_links"}
-    assert changed["jdbc"] == changed["bash"] == set()
+    assert changed["bash"] == set()
 
 
 def test_what_is_around_the_tasks_stays_as_it_is(parse):
