@@ -198,6 +198,15 @@ def test_a_location_on_this_worker_alone_is_a_failed_check(dags, livy, monkeypat
     assert machine is None
 
 
+def test_a_location_that_cannot_be_written_to_is_a_failed_check(dags, livy, monkeypatch):
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__CAPTURE_LOCATION", "/proc/nothere")
+    checks, machine = found("load")
+    assert checks[tasks.JOB].status is Status.FAILED
+    assert "/proc/nothere" in checks[tasks.JOB].message
+    assert checks[tasks.SERVICE].status is Status.OK
+    assert machine is None
+
+
 def test_a_transport_with_a_key_is_a_warning_and_the_key_is_not_shown(dags, livy):
     checks, machine = found("keyed")
     assert checks[tasks.JOB].status is Status.WARNING

@@ -230,7 +230,10 @@ def check(task: Task) -> tuple[list[Check], spark.Machine | None]:
     machine = spark.Machine(SparkDistribution(None, *versions), "", {}, ())
     if not target.listener and spark.is_fetched_later(resolved, machine.spark, os.environ):
         return [*checks, spark.FETCHED_LATER], machine
-    more, is_heard = _job(task, resolved)
+    try:
+        more, is_heard = _job(task, resolved)
+    except exceptions.SparkLineageError as error:
+        return [*checks, failed(JOB, error)], None
     return [*checks, *more], machine if is_heard else None
 
 
@@ -302,6 +305,7 @@ def _job(task: Task, settings: Settings) -> tuple[list[Check], bool]:
     """Put the listener into the task's job, as a run would, and check what is missing then.
 
     :return: the checks, and whether the job would be listened to
+    :raise CaptureError: if the capture bundle cannot be made
     """
     operator = copy(task.operator)
     bundle = spark.new_bundle(settings)
