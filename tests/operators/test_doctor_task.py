@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import json
+from importlib.util import find_spec
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -12,6 +15,7 @@ from airflow_provider_sparklineage.cli.doctor import old_airflow, spark
 from airflow_provider_sparklineage.cli.doctor import task as tasks
 from airflow_provider_sparklineage.model.exceptions import UnusableInputError
 from airflow_provider_sparklineage.operators.adapters import adapter
+from airflow_provider_sparklineage.operators.adoption import kinds
 from airflow_provider_sparklineage.settings.checks import Status
 from tests import livy_double
 from tests.remote_driver import RecordedDriver
@@ -23,6 +27,8 @@ from datetime import datetime, timezone
 from airflow.providers.amazon.aws.operators.emr import EmrAddStepsOperator
 from airflow.providers.amazon.aws.operators.glue import GlueJobOperator
 from airflow.providers.apache.livy.operators.livy import LivyOperator
+from airflow.providers.apache.spark.operators.spark_jdbc import SparkJDBCOperator
+from airflow.providers.apache.spark.operators.spark_pipelines import SparkPipelinesOperator
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.providers.databricks.operators.databricks import DatabricksSubmitRunOperator
 from airflow.providers.standard.operators.empty import EmptyOperator
@@ -47,6 +53,8 @@ with DAG("shop", schedule=None, start_date=datetime(2024, 5, 6, tzinfo=timezone.
     SparkLineageLivyOperator(task_id="unrendered", file="{{ ti.xcom_pull('x').missing.more }}")
     SparkLineageLivyOperator(task_id="jvm", file="shop.jar", class_name="shop.Totals")
     SparkSubmitOperator(task_id="submitted", application="job.py", conn_id="own")
+    SparkJDBCOperator(task_id="rows", spark_conn_id="own", cmd_type="spark_to_jdbc")
+    SparkPipelinesOperator(task_id="pipeline", conn_id="own", pipeline_spec="shop.yaml")
     EmrAddStepsOperator(task_id="steps", job_flow_id="j-1", aws_conn_id="own_aws", steps=[{
         "Name": "job",
         "HadoopJarStep": {"Jar": "command-runner.jar", "Args": ["spark-submit", "s3://a/job.py"]},
@@ -293,10 +301,32 @@ def test_a_service_that_refuses_the_batch_is_what_the_trial_finds(dags, livy):
 
 def test_a_job_of_glue_is_not_changed_for_a_trial(dags, lake):
     task = tasks.find("shop", "glue")
-    check = tasks.run_trial(task, None)
-    assert check.status is Status.WARNING
-    assert "Run the task once" in check.fix
+    assert task.untried.status is Status.WARNING
+    assert "Run the task once" in task.untried.fix
     assert "hook" not in vars(task.operator)  # nothing was asked
+
+
+def adapter_of(kind):
+    """Read the name of the adapter of a kind, whose provider may not be installed."""
+    module, _, name = kind.ours.rpartition(".")
+    tree = ast.parse(Path(find_spec(module).origin).read_text())
+    classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+    mixin = classes[classes[name].bases[0].id]
+    [found] = (
+        node.value.value
+        for node in mixin.body
+        if isinstance(node, ast.Assign) and node.targets[0].id == "lineage_adapter"
+    )
+    return found
+
+
+@pytest.mark.parametrize("kind", kinds.KINDS, ids=lambda kind: kind.stock.rpartition(".")[2])
+def test_each_kind_of_task_is_tried_in_some_way_or_says_why_not(kind):
+    name = adapter_of(kind)
+    is_tried_by_service = hasattr(adapter(name), "replace_application")
+    ways = [name in tasks._ON_WORKER, name in tasks._UNTRIED, is_tried_by_service]
+    assert any(ways)
+    assert not (is_tried_by_service and any(ways[:2]))
 
 
 # --- the command ----------------------------------------------------------------------------------
@@ -336,6 +366,23 @@ def test_the_command_checks_the_connection_of_a_task_of_spark_submit(
     checks, _ = doctor("submitted")
     assert checks["Spark connection"]["message"] == "own submits to local[3]."
     assert "spark-submit" in checks
+
+
+@pytest.mark.parametrize("task_id", ["rows", "pipeline"])
+def test_the_worker_starts_jdbc_tasks_and_pipelines(doctor, spark_submit, monkeypatch, task_id):
+    monkeypatch.setenv("AIRFLOW_CONN_OWN", json.dumps({"conn_type": "spark", "host": "local[3]"}))
+    checks, _ = doctor(task_id)
+    assert checks["Spark connection"]["message"] == "own submits to local[3]."
+    assert "spark-submit" in checks
+    assert tasks.SERVICE not in checks
+
+
+def test_a_pipeline_says_why_it_is_not_tried(doctor, spark_submit, monkeypatch):
+    monkeypatch.setenv("AIRFLOW_CONN_OWN", json.dumps({"conn_type": "spark", "host": "local[3]"}))
+    checks, _ = doctor("pipeline", spark_submit=True)
+    assert checks["trial"]["status"] == "warning"
+    assert "Spark Connect server" in checks["trial"]["message"]
+    assert not spark_submit.ran
 
 
 def test_no_trial_runs_that_would_have_no_listener(doctor, livy, monkeypatch):

@@ -57,7 +57,7 @@ _SHOWN = 3
 _ASK_S = 60.0
 _THREAD = "sparklineage-doctor"
 
-_ON_WORKER = ("spark_submit", "pyspark", "spark_sql")
+_ON_WORKER = ("spark_submit", "pyspark", "spark_sql", "spark_jdbc", "spark_pipelines")
 """Adapters whose jobs the worker starts: the checks of the machine are for them."""
 _PERMISSIONS = {
     "emr_serverless": "emr-serverless:GetApplication",
@@ -82,8 +82,12 @@ _UNTRIED = {
         "Nothing can be added to a run of Databricks, so there is nothing to try.",
         "Look at the check `service`.",
     ),
+    "spark_pipelines": (
+        "The driver of a pipeline is a Spark Connect server, which no trial starts.",
+        "Run the task once. The doctor without a task tries the Spark of this machine.",
+    ),
 }
-"""Adapters of services without a trial: the reason, and what to do instead."""
+"""Adapters without a trial: the reason, and what to do instead."""
 _FOR_TRIAL = {
     "deferrable": False,
     "asynchronous": False,
@@ -125,12 +129,20 @@ class Task(Frozen, frozen=True):
         return self.adapter in _ON_WORKER
 
     @property
+    def untried(self) -> Check | None:
+        """The check that says why there is no trial; None if there is one."""
+        reason = _UNTRIED.get(self.adapter)
+        return None if reason is None else warning(spark.TRIAL, *reason)
+
+    @property
     def spark_conn_id(self) -> str | None:
         """The Spark connection of the task; None if a service starts its driver."""
         if not self.is_on_worker:
             return None
         known = vars(self.operator)
-        return str(known.get("_conn_id") or known.get("conn_id") or "spark_default")
+        # That of a JDBC task comes first: it ignores the `conn_id` that it inherits.
+        names = ("_spark_conn_id", "_conn_id", "conn_id")
+        return str(next(filter(None, map(known.get, names)), "spark_default"))
 
     @property
     def conf(self) -> dict[str, str]:
@@ -342,8 +354,6 @@ def run_trial(task: Task, machine: spark.Machine) -> Check:
     :param machine: the service's Spark
     :raise SparkLineageError: if the bundle cannot be made, or the application not be submitted
     """
-    if untried := _UNTRIED.get(task.adapter):
-        return warning(spark.TRIAL, *untried)
     settings = replace(
         task.operator.lineage_try.settings(),
         strict=False,
