@@ -33,7 +33,14 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.providers.databricks.operators.databricks import DatabricksSubmitRunOperator
 from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import DAG
-from airflow_provider_sparklineage.operators.livy import SparkLineageLivyOperator
+from airflow_provider_sparklineage.operators.livy import LivyLineageMixin, SparkLineageLivyOperator
+
+class Shop(LivyOperator):
+    def execute(self, context):
+        raise RuntimeError("the shop's own code")
+
+class ShopL(LivyLineageMixin, Shop):
+    pass
 
 with DAG("shop", schedule=None, start_date=datetime(2024, 5, 6, tzinfo=timezone.utc)):
     EmptyOperator(task_id="nothing")
@@ -41,6 +48,8 @@ with DAG("shop", schedule=None, start_date=datetime(2024, 5, 6, tzinfo=timezone.
     LivyOperator(task_id="stock", **batch)
     SparkLineageLivyOperator(task_id="load", **batch, conf={"spark.shop": 1})
     SparkLineageLivyOperator(task_id="deferred", **batch, deferrable=True)
+    Shop(task_id="own", **batch)
+    ShopL(task_id="own_mixin", **batch)
     SparkLineageLivyOperator(task_id="off", **batch, lineage=False)
     mapped = SparkLineageLivyOperator.partial(task_id="mapped", file="hdfs:///job.py")
     mapped.expand(args=[["a"], ["b"]])
@@ -238,7 +247,7 @@ def test_a_run_of_databricks_says_what_it_takes(dags, lake):
 # --- the trial ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("task_id", ["load", "stock", "deferred"])
+@pytest.mark.parametrize("task_id", ["load", "stock", "deferred", "own", "own_mixin"])
 def test_a_trial_is_posted_with_the_tasks_own_arguments_and_leaves_nothing(
     dags, livy, lake, task_id, monkeypatch
 ):
