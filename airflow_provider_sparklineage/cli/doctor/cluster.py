@@ -38,6 +38,7 @@ from airflow_provider_sparklineage.spark.capture import tools
 from airflow_provider_sparklineage.spark.capture.remote import received
 from airflow_provider_sparklineage.spark.submit import submission, submitted_files
 from airflow_provider_sparklineage.spark.submit.additions import injected, resolved
+from airflow_provider_sparklineage.spark.submit.injection import ExistingTransport
 from airflow_provider_sparklineage.storage import bounded, objects
 
 if TYPE_CHECKING:
@@ -169,12 +170,15 @@ class Submit(Protocol):
 def run(machine: spark.Machine, conn_id: str, conf: Mapping[str, str], settings: Settings) -> Check:
     """Run the trial's application as a task with this connection would, and judge its lineage.
 
+    Its events are sent to no backend, whichever transport the properties name.
+
     :param machine: the facts about this machine
     :param conn_id: the id of the Spark connection
     :param conf: Spark properties of the operator
     :param settings: settings of a task; their capture location is a URL
     :raise SparkLineageError: if the bundle cannot be made, or the application not be submitted
     """
+    settings = replace(settings, existing_transport=ExistingTransport.COLLECT_ONLY)
 
     def submit(bundle: capture.CaptureBundle, in_spark: str) -> tools.Marks:
         return _submit(conn_id, conf, settings, bundle, in_spark)
