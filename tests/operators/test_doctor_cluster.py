@@ -76,6 +76,12 @@ def test_its_events_go_to_no_backend_of_the_task(submitted):
     assert "marquez" not in str(argv)
 
 
+def test_it_asks_for_one_executor_and_keeps_the_other_properties(submitted):
+    argv = submitted({"spark.executor.instances": "9", "spark.ui.enabled": "true"})
+    assert {"spark.executor.instances=1", "spark.ui.enabled=true"} <= {*argv}
+    assert "spark.executor.instances=9" not in argv
+
+
 # --- what it leaves -------------------------------------------------------------------------------
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+from copy import deepcopy
 from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,6 +18,7 @@ from airflow_provider_sparklineage.model.exceptions import UnusableInputError
 from airflow_provider_sparklineage.operators.adapters import adapter
 from airflow_provider_sparklineage.operators.adoption import kinds
 from airflow_provider_sparklineage.settings.checks import Status
+from airflow_provider_sparklineage.spark.submit.submission import with_application
 from tests import livy_double
 from tests.remote_driver import RecordedDriver
 
@@ -46,7 +48,9 @@ with DAG("shop", schedule=None, start_date=datetime(2024, 5, 6, tzinfo=timezone.
     EmptyOperator(task_id="nothing")
     batch = {"file": "hdfs:///job.py", "args": ["{{ ds }}"], "name": "totals"}
     LivyOperator(task_id="stock", **batch)
-    SparkLineageLivyOperator(task_id="load", **batch, conf={"spark.shop": 1})
+    SparkLineageLivyOperator(task_id="load", **batch, conf={
+        "spark.shop": 1, "spark.executor.instances": 9,
+    })
     SparkLineageLivyOperator(task_id="deferred", **batch, deferrable=True)
     Shop(task_id="own", **batch)
     ShopL(task_id="own_mixin", **batch)
@@ -265,6 +269,44 @@ def test_a_trial_is_posted_with_the_tasks_own_arguments_and_leaves_nothing(
     assert "name" not in batch
     assert json.dumps(task.operator.spark_params) == before
     assert [each.name for each in lake.iterdir()] == [".tools"]
+
+
+OPERATORS = {
+    "livy": {"spark_params": {"num_executors": 7}, "_polling_interval": 1},
+    "synapse": {"payload": {"file": "job.py", "numExecutors": 7}},
+    "spark_kubernetes": {
+        "template_body": {
+            "spark": {
+                "apiVersion": "sparkoperator.k8s.io/v1beta2",
+                "kind": "SparkApplication",
+                "spec": {"executor": {"instances": 7}},
+            }
+        }
+    },
+    "emr_serverless": {
+        "job_driver": {"sparkSubmit": {"sparkSubmitParameters": "--num-executors 7 --conf a=b"}}
+    },
+    "emr_containers": {
+        "job_driver": {"sparkSubmitJobDriver": {"sparkSubmitParameters": "--num-executors=7"}}
+    },
+}
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_a_trial_does_not_keep_the_tasks_number_of_executors(name, monkeypatch):
+    operator, kept = SimpleNamespace(**OPERATORS[name]), deepcopy(OPERATORS[name])
+    bodies = []
+    kubernetes = adapter("spark_kubernetes")
+    monkeypatch.setattr(kubernetes, "_write_body", lambda _, body: bodies.append(body))
+    adapter(name).replace_application(operator, "s3://a/trial.py", [])
+    assert "7" not in str([bodies] if bodies else vars(operator))
+    assert OPERATORS[name] == kept
+
+
+def test_a_step_does_not_keep_the_tasks_number_of_executors():
+    words = ["--num-executors", "7", "--queue", "shop", "job.py", "--num-executors", "8"]
+    assert with_application(words, "trial.py", ["x"]) == ["--queue", "shop", "trial.py", "x"]
+    assert with_application(["--num-executors=7", "job.py"], "trial.py", []) == ["trial.py"]
 
 
 def test_a_trial_sends_nothing_to_the_tasks_own_backend(dags, livy):

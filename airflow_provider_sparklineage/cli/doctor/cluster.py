@@ -146,12 +146,20 @@ _REACH = (
 _MAX_REASON = 500
 _STACK = re.compile(r"\s+at (?:[\w$]+\.)+[\w$<>]+\(")
 APPLICATION = "trial_application.py"
-SMALL = {
+_SMALL = {
     "spark.ui.enabled": "false",
-    "spark.executor.instances": "1",
     # Else this worker could not remove what a killed driver, which is another user, has left.
     "spark.hadoop.fs.permissions.umask-mode": "000",
 }
+
+
+def small(conf: Mapping[str, str], executors: str = "1") -> dict[str, str]:
+    """Give the properties of a task for the trial, which needs few executors.
+
+    :param conf: the task's properties, which win but for the number of executors
+    :param executors: the number of executors
+    """
+    return {**_SMALL, **conf, "spark.executor.instances": executors}
 
 
 class Submit(Protocol):
@@ -319,7 +327,7 @@ def _submit(
     application = f"{in_spark}/{APPLICATION}"
     files = OwnFiles(bundle.path)
     try:
-        asked = submission.Submission(conf={**SMALL, **conf}, application=application)
+        asked = submission.Submission(conf=small(conf), application=application)
         before = resolved(asked, target, settings)
         defaults = {"spark.openlineage.namespace": "sparklineage-doctor"}
         # A driver with Python delivers its events itself, so no endpoint has to listen for it.

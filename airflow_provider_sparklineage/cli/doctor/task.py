@@ -87,6 +87,8 @@ _UNTRIED = {
     ),
 }
 """Adapters without a trial: the reason, and what to do instead."""
+_LEAST_EXECUTORS = {"dataproc_batch": "2"}
+"""Numbers of executors below which a service refuses a job, by adapter."""
 _FOR_TRIAL = {
     "deferrable": False,
     "asynchronous": False,
@@ -374,7 +376,8 @@ def _submit(task: Task, settings: Settings, bundle: CaptureBundle, in_spark: str
         if name in vars(operator):
             setattr(operator, name, value)
     submissions, _ = of_service.read(operator, context)
-    small = [replace(each, conf={**cluster.SMALL, **each.conf}) for each in submissions]
+    executors = _LEAST_EXECUTORS.get(task.adapter, "1")
+    small = [replace(each, conf=cluster.small(each.conf, executors)) for each in submissions]
     of_service.write(operator, small)
     capture = submit.Capture(settings, bundle, submit.OwnFiles(bundle.path))
     try:
