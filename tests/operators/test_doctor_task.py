@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import ast
 import json
+import os
+import signal
+import time
 from copy import deepcopy
 from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from airflow.providers.amazon.aws.operators.emr import EmrAddStepsOperator
+from airflow.providers.apache.livy.hooks.livy import LivyHook
 
 from airflow_provider_sparklineage.cli import command_line
 from airflow_provider_sparklineage.cli.doctor import old_airflow, spark
@@ -19,6 +24,7 @@ from airflow_provider_sparklineage.operators.adapters import adapter
 from airflow_provider_sparklineage.operators.adoption import kinds
 from airflow_provider_sparklineage.settings.checks import Status
 from airflow_provider_sparklineage.spark.submit.submission import with_application
+from airflow_provider_sparklineage.storage.bounded import OutOfTimeError
 from tests import livy_double
 from tests.remote_driver import RecordedDriver
 
@@ -340,6 +346,47 @@ def test_a_batch_that_takes_too_long_is_deleted(dags, livy, monkeypatch):
     check = tasks.run_trial(task, tasks.check(task)[1])
     assert "did not end within 2 seconds" in check.message
     assert livy.deleted == ["/batches/0"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_trial_deletes_its_batch_and_leaves_nothing(dags, livy, lake, number):
+    livy.states = ["running"]
+    before = signal.getsignal(signal.SIGTERM)
+    task = tasks.find("shop", "load")
+    machine = tasks.check(task)[1]
+    signals = iter([number])
+
+    def interrupt_once():  # the operator knows its batch when it asks for the state
+        for each in signals:
+            os.kill(os.getpid(), each)
+        return ["running"]
+
+    livy.now = interrupt_once
+    with pytest.raises((KeyboardInterrupt, SystemExit)):
+        tasks.run_trial(task, machine)
+    assert livy.deleted == ["/batches/0"]
+    assert signal.getsignal(signal.SIGTERM) == before
+    assert [each.name for each in lake.iterdir()] == [".tools"]
+
+
+def test_a_batch_that_cannot_be_deleted_may_still_run(dags, livy, monkeypatch):
+    livy.states = ["running"]
+    monkeypatch.setattr(tasks.cluster, "TIMEOUT_S", 1)
+    task = tasks.find("shop", "load")
+    machine = tasks.check(task)[1]
+    monkeypatch.setattr(LivyHook, "delete_batch", lambda *_: 1 / 0)
+    check = tasks.run_trial(task, machine)
+    assert check.status is Status.FAILED
+    assert "did not end within 1 seconds. It may still run: " in check.message
+    assert "ZeroDivisionError" in check.message
+
+
+def test_a_step_that_takes_too_long_may_still_run(dags, lake, monkeypatch):
+    monkeypatch.setattr(tasks.cluster, "TIMEOUT_S", 0.1)
+    monkeypatch.setattr(EmrAddStepsOperator, "execute", lambda *_: time.sleep(1))
+    task = tasks.find("shop", "steps")
+    with pytest.raises(OutOfTimeError, match="It may still run: Airflow's operator cannot"):
+        tasks._execute(task.operator, task.kind, task.context)
 
 
 def test_a_service_that_refuses_the_batch_is_what_the_trial_finds(dags, livy):

@@ -10,14 +10,19 @@ from __future__ import annotations
 
 import os
 import re
+import signal
+import sys
+import threading
 import time
 import uuid
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast
 
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from msgspec.structs import replace
 
+from airflow_provider_sparklineage.cli import commands
 from airflow_provider_sparklineage.cli.doctor import spark
 from airflow_provider_sparklineage.event.pipeline import merged_event
 from airflow_provider_sparklineage.lineage.bundle import task_lineage
@@ -42,7 +47,7 @@ from airflow_provider_sparklineage.spark.submit.injection import ExistingTranspo
 from airflow_provider_sparklineage.storage import bounded, objects
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from airflow_provider_sparklineage.settings.resolution import Settings
 
@@ -53,6 +58,7 @@ if TYPE_CHECKING:
 REMOTE = "remote location"
 
 _PROBE_S = 20.0
+_THREAD = "sparklineage-doctor"
 _PROBE = b"written by the doctor"
 
 
@@ -71,7 +77,7 @@ def location_checks(settings: Settings, timeout_s: float = _PROBE_S) -> list[Che
         return [failed(REMOTE, error)]
     steps: list[str] = []
     try:
-        bounded.within(timeout_s, lambda: _probe(captures.url, steps), "sparklineage-doctor")
+        bounded.within(timeout_s, lambda: _probe(captures.url, steps), _THREAD)
     except Exception as error:  # any error of the store's library
         why = bounded.reason(error, timeout_s)
         problem = f"This worker cannot {steps[-1]} {captures.url} ({why})."
@@ -135,6 +141,7 @@ def endpoint_checks(settings: Settings) -> list[Check]:
 TIMEOUT_S = 600
 """Seconds for the application; in a busy cluster an application has to wait."""
 _COLLECT_S = 60.0
+_KILL_S = 30.0
 _LOOK = (
     "Look at the application in the cluster or in the service, where its name may be "
     "`sparklineage-doctor`, and at its driver's log."
@@ -228,9 +235,7 @@ def tried(submit: Submit, machine: spark.Machine, settings: Settings) -> Check:
 def _not_removed(url: str) -> str:
     """Remove the folder of the trial; give a sentence with the reason if it is still there."""
     try:
-        bounded.within(
-            _PROBE_S, lambda: objects.Objects(url).remove_folder(""), "sparklineage-doctor"
-        )
+        bounded.within(_PROBE_S, lambda: objects.Objects(url).remove_folder(""), _THREAD)
     except Exception as error:  # of the store's library
         why = bounded.reason(error, _PROBE_S)
         return f"This worker could not remove the folder {url} of the trial ({why})."
@@ -254,9 +259,9 @@ def _tried(
         store.write(f"tables/orders/{name}", content.encode())
     try:
         marks = submit(bundle, in_spark)
-    except bounded.OutOfTimeError:
+    except bounded.OutOfTimeError as error:
         text = f"The application did not end within {TIMEOUT_S} seconds."
-        return failed(spark.TRIAL, text, _LOOK)
+        return failed(spark.TRIAL, f"{text} {error}".strip(), _LOOK)
     except exceptions.SparkLineageError:
         raise
     except Exception as error:  # AirflowException, with the end of spark-submit's log
@@ -347,11 +352,51 @@ def _submit(
             name="sparklineage-doctor",
             application_args=[f"{in_spark}/tables"],
         )
-        try:
-            bounded.within(TIMEOUT_S, lambda: hook.submit(application), "sparklineage-doctor")
-        except bounded.OutOfTimeError:
-            hook.on_kill()
-            raise
+        wait_for_end(lambda: hook.submit(application), hook.on_kill)
         return carried.tools
     finally:
         files.remove()
+
+
+# --- the end of an application --------------------------------------------------------------------
+
+
+def wait_for_end(execute: Callable[[], object], kill: Callable[[], object] | None) -> None:
+    """Wait for the end of an application; kill it if this takes too long or is interrupted.
+
+    :param execute: submits the application, and waits for its end
+    :param kill: kills the application; None if nothing can
+    :raise OutOfTimeError: if it takes too long; the text says so if the application may still run
+    """
+    try:
+        with _interrupted_by_sigterm():
+            bounded.within(TIMEOUT_S, execute, _THREAD)
+    except bounded.OutOfTimeError:
+        raise bounded.OutOfTimeError(_killed(kill)) from None
+    except (KeyboardInterrupt, SystemExit):
+        commands.note(f"Interrupted. {_killed(kill)}")
+        raise
+
+
+def _killed(kill: Callable[[], object] | None) -> str:
+    """Kill an application; give a sentence with the reason if it may still run, else nothing."""
+    if kill is None:
+        return "It may still run: Airflow's operator cannot stop it."
+    try:
+        bounded.within(_KILL_S, kill, _THREAD)
+    except Exception as error:  # of the provider, or the service
+        return f"It may still run: it could not be stopped ({bounded.reason(error, _KILL_S)})."
+    return ""
+
+
+@contextmanager
+def _interrupted_by_sigterm() -> Iterator[None]:
+    """Let SIGTERM raise SystemExit meanwhile; only the main thread gets signals."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -18,7 +18,7 @@ from importlib import metadata
 from typing import TYPE_CHECKING, Any, cast
 
 from airflow.providers.common.compat.sdk import AirflowNotFoundException, BaseHook
-from airflow.sdk.bases.operator import ExecutorSafeguard
+from airflow.sdk.bases.operator import BaseOperator, ExecutorSafeguard
 from msgspec.structs import replace
 
 from airflow_provider_sparklineage.cli import adoption_survey, commands, explanation
@@ -97,6 +97,7 @@ _FOR_TRIAL = {
     "durable": False,
     "reattach_on_restart": False,
     "delete_on_termination": True,
+    "cancel_on_kill": True,
     "request_id": None,  # for a second request with the same id the service gives the first job
     "openlineage_inject_transport_info": False,
 }
@@ -394,15 +395,13 @@ def _submit(task: Task, settings: Settings, bundle: CaptureBundle, in_spark: str
 def _execute(operator: Any, kind: Kind, context: Context) -> None:
     """Execute the stock operator, and neither lineage's ``execute`` nor that of a user's class.
 
-    :raise OutOfTimeError: if it takes too long; the application is killed then
+    :raise OutOfTimeError: if it takes too long; the application is killed then, if it can be
     """
     # The last one of this path: a class that adoption has made has the path of the original.
     stock: Any = next(
         cls for cls in reversed(type(operator).__mro__) if kinds.path(cls) == kind.stock
     )
     ExecutorSafeguard.tracker.set(operator)
-    try:
-        bounded.within(cluster.TIMEOUT_S, lambda: stock.execute(operator, context), _THREAD)
-    except bounded.OutOfTimeError:
-        operator.on_kill()
-        raise
+    can_kill = stock.on_kill is not BaseOperator.on_kill
+    kill = operator.on_kill if can_kill else None
+    cluster.wait_for_end(lambda: stock.execute(operator, context), kill)
