@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from types import SimpleNamespace
 
 import pytest
 from msgspec.structs import replace
 
-from airflow_provider_sparklineage.cli.doctor import cluster, spark
+from airflow_provider_sparklineage.cli.doctor import airflow, cluster, spark
 from airflow_provider_sparklineage.settings.checks import Status, passed
 from airflow_provider_sparklineage.settings.resolution import resolve
 from airflow_provider_sparklineage.spark.capture.bundle import CaptureLocation
@@ -46,6 +47,39 @@ def test_what_has_nothing_to_do_with_the_location_is_reported_as_spark_says_it()
 @pytest.mark.parametrize("output", ["", "x" * 100_000], ids=["nothing", "very much"])
 def test_any_output_makes_a_message_of_some_size(output):
     assert len(failed(output).message) < 1000
+
+
+# --- what it submits ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def submitted(spark_submit, lake, monkeypatch):
+    """Run the trial with properties of a task; give the arguments of spark-submit."""
+    monkeypatch.setattr(cluster, "_COLLECT_S", 1.0)
+    yarn = {"conn_type": "spark", "host": "yarn", "extra": {"deploy-mode": "cluster"}}
+    monkeypatch.setenv("AIRFLOW_CONN_OWN", json.dumps(yarn))
+
+    def run(conf):
+        found = airflow.check("sparklineage_default", "own")
+        assert found.delivers
+        check = cluster.run(SimpleNamespace(), "own", conf, found.settings)
+        assert "its driver delivered nothing" in check.message, check
+        return spark_submit.given.argv
+
+    return run
+
+
+def test_its_events_go_to_no_backend_of_the_task(submitted):
+    prefix = "spark.openlineage.transport."
+    argv = submitted({f"{prefix}type": "http", f"{prefix}url": "http://marquez:5000"})
+    assert f"{prefix}type=http" not in argv
+    assert "marquez" not in str(argv)
+
+
+def test_it_asks_for_one_executor_and_keeps_the_other_properties(submitted):
+    argv = submitted({"spark.executor.instances": "9", "spark.ui.enabled": "true"})
+    assert {"spark.executor.instances=1", "spark.ui.enabled=true"} <= {*argv}
+    assert "spark.executor.instances=9" not in argv
 
 
 # --- what it leaves -------------------------------------------------------------------------------

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+import ast
 import json
+import os
+import signal
+import time
+from copy import deepcopy
+from importlib.util import find_spec
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from airflow.providers.amazon.aws.operators.emr import EmrAddStepsOperator
+from airflow.providers.apache.livy.hooks.livy import LivyHook
 
 from airflow_provider_sparklineage.cli import command_line
 from airflow_provider_sparklineage.cli.doctor import old_airflow, spark
 from airflow_provider_sparklineage.cli.doctor import task as tasks
 from airflow_provider_sparklineage.model.exceptions import UnusableInputError
 from airflow_provider_sparklineage.operators.adapters import adapter
+from airflow_provider_sparklineage.operators.adoption import kinds
 from airflow_provider_sparklineage.settings.checks import Status
+from airflow_provider_sparklineage.spark.submit.submission import with_application
+from airflow_provider_sparklineage.storage.bounded import OutOfTimeError
 from tests import livy_double
 from tests.remote_driver import RecordedDriver
 
@@ -23,18 +35,31 @@ from datetime import datetime, timezone
 from airflow.providers.amazon.aws.operators.emr import EmrAddStepsOperator
 from airflow.providers.amazon.aws.operators.glue import GlueJobOperator
 from airflow.providers.apache.livy.operators.livy import LivyOperator
+from airflow.providers.apache.spark.operators.spark_jdbc import SparkJDBCOperator
+from airflow.providers.apache.spark.operators.spark_pipelines import SparkPipelinesOperator
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.providers.databricks.operators.databricks import DatabricksSubmitRunOperator
 from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import DAG
-from airflow_provider_sparklineage.operators.livy import SparkLineageLivyOperator
+from airflow_provider_sparklineage.operators.livy import LivyLineageMixin, SparkLineageLivyOperator
+
+class Shop(LivyOperator):
+    def execute(self, context):
+        raise RuntimeError("the shop's own code")
+
+class ShopL(LivyLineageMixin, Shop):
+    pass
 
 with DAG("shop", schedule=None, start_date=datetime(2024, 5, 6, tzinfo=timezone.utc)):
     EmptyOperator(task_id="nothing")
     batch = {"file": "hdfs:///job.py", "args": ["{{ ds }}"], "name": "totals"}
     LivyOperator(task_id="stock", **batch)
-    SparkLineageLivyOperator(task_id="load", **batch, conf={"spark.shop": 1})
+    SparkLineageLivyOperator(task_id="load", **batch, conf={
+        "spark.shop": 1, "spark.executor.instances": 9,
+    })
     SparkLineageLivyOperator(task_id="deferred", **batch, deferrable=True)
+    Shop(task_id="own", **batch)
+    ShopL(task_id="own_mixin", **batch)
     SparkLineageLivyOperator(task_id="off", **batch, lineage=False)
     mapped = SparkLineageLivyOperator.partial(task_id="mapped", file="hdfs:///job.py")
     mapped.expand(args=[["a"], ["b"]])
@@ -47,6 +72,8 @@ with DAG("shop", schedule=None, start_date=datetime(2024, 5, 6, tzinfo=timezone.
     SparkLineageLivyOperator(task_id="unrendered", file="{{ ti.xcom_pull('x').missing.more }}")
     SparkLineageLivyOperator(task_id="jvm", file="shop.jar", class_name="shop.Totals")
     SparkSubmitOperator(task_id="submitted", application="job.py", conn_id="own")
+    SparkJDBCOperator(task_id="rows", spark_conn_id="own", cmd_type="spark_to_jdbc")
+    SparkPipelinesOperator(task_id="pipeline", conn_id="own", pipeline_spec="shop.yaml")
     EmrAddStepsOperator(task_id="steps", job_flow_id="j-1", aws_conn_id="own_aws", steps=[{
         "Name": "job",
         "HadoopJarStep": {"Jar": "command-runner.jar", "Args": ["spark-submit", "s3://a/job.py"]},
@@ -198,6 +225,15 @@ def test_a_location_on_this_worker_alone_is_a_failed_check(dags, livy, monkeypat
     assert machine is None
 
 
+def test_a_location_that_cannot_be_written_to_is_a_failed_check(dags, livy, monkeypatch):
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__CAPTURE_LOCATION", "/proc/nothere")
+    checks, machine = found("load")
+    assert checks[tasks.JOB].status is Status.FAILED
+    assert "/proc/nothere" in checks[tasks.JOB].message
+    assert checks[tasks.SERVICE].status is Status.OK
+    assert machine is None
+
+
 def test_a_transport_with_a_key_is_a_warning_and_the_key_is_not_shown(dags, livy):
     checks, machine = found("keyed")
     assert checks[tasks.JOB].status is Status.WARNING
@@ -221,7 +257,7 @@ def test_a_run_of_databricks_says_what_it_takes(dags, lake):
 # --- the trial ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("task_id", ["load", "stock", "deferred"])
+@pytest.mark.parametrize("task_id", ["load", "stock", "deferred", "own", "own_mixin"])
 def test_a_trial_is_posted_with_the_tasks_own_arguments_and_leaves_nothing(
     dags, livy, lake, task_id, monkeypatch
 ):
@@ -239,6 +275,44 @@ def test_a_trial_is_posted_with_the_tasks_own_arguments_and_leaves_nothing(
     assert "name" not in batch
     assert json.dumps(task.operator.spark_params) == before
     assert [each.name for each in lake.iterdir()] == [".tools"]
+
+
+OPERATORS = {
+    "livy": {"spark_params": {"num_executors": 7}, "_polling_interval": 1},
+    "synapse": {"payload": {"file": "job.py", "numExecutors": 7}},
+    "spark_kubernetes": {
+        "template_body": {
+            "spark": {
+                "apiVersion": "sparkoperator.k8s.io/v1beta2",
+                "kind": "SparkApplication",
+                "spec": {"executor": {"instances": 7}},
+            }
+        }
+    },
+    "emr_serverless": {
+        "job_driver": {"sparkSubmit": {"sparkSubmitParameters": "--num-executors 7 --conf a=b"}}
+    },
+    "emr_containers": {
+        "job_driver": {"sparkSubmitJobDriver": {"sparkSubmitParameters": "--num-executors=7"}}
+    },
+}
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_a_trial_does_not_keep_the_tasks_number_of_executors(name, monkeypatch):
+    operator, kept = SimpleNamespace(**OPERATORS[name]), deepcopy(OPERATORS[name])
+    bodies = []
+    kubernetes = adapter("spark_kubernetes")
+    monkeypatch.setattr(kubernetes, "_write_body", lambda _, body: bodies.append(body))
+    adapter(name).replace_application(operator, "s3://a/trial.py", [])
+    assert "7" not in str([bodies] if bodies else vars(operator))
+    assert OPERATORS[name] == kept
+
+
+def test_a_step_does_not_keep_the_tasks_number_of_executors():
+    words = ["--num-executors", "7", "--queue", "shop", "job.py", "--num-executors", "8"]
+    assert with_application(words, "trial.py", ["x"]) == ["--queue", "shop", "trial.py", "x"]
+    assert with_application(["--num-executors=7", "job.py"], "trial.py", []) == ["trial.py"]
 
 
 def test_a_trial_sends_nothing_to_the_tasks_own_backend(dags, livy):
@@ -274,6 +348,47 @@ def test_a_batch_that_takes_too_long_is_deleted(dags, livy, monkeypatch):
     assert livy.deleted == ["/batches/0"]
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_trial_deletes_its_batch_and_leaves_nothing(dags, livy, lake, number):
+    livy.states = ["running"]
+    before = signal.getsignal(signal.SIGTERM)
+    task = tasks.find("shop", "load")
+    machine = tasks.check(task)[1]
+    signals = iter([number])
+
+    def interrupt_once():  # the operator knows its batch when it asks for the state
+        for each in signals:
+            os.kill(os.getpid(), each)
+        return ["running"]
+
+    livy.now = interrupt_once
+    with pytest.raises((KeyboardInterrupt, SystemExit)):
+        tasks.run_trial(task, machine)
+    assert livy.deleted == ["/batches/0"]
+    assert signal.getsignal(signal.SIGTERM) == before
+    assert [each.name for each in lake.iterdir()] == [".tools"]
+
+
+def test_a_batch_that_cannot_be_deleted_may_still_run(dags, livy, monkeypatch):
+    livy.states = ["running"]
+    monkeypatch.setattr(tasks.cluster, "TIMEOUT_S", 1)
+    task = tasks.find("shop", "load")
+    machine = tasks.check(task)[1]
+    monkeypatch.setattr(LivyHook, "delete_batch", lambda *_: 1 / 0)
+    check = tasks.run_trial(task, machine)
+    assert check.status is Status.FAILED
+    assert "did not end within 1 seconds. It may still run: " in check.message
+    assert "ZeroDivisionError" in check.message
+
+
+def test_a_step_that_takes_too_long_may_still_run(dags, lake, monkeypatch):
+    monkeypatch.setattr(tasks.cluster, "TIMEOUT_S", 0.1)
+    monkeypatch.setattr(EmrAddStepsOperator, "execute", lambda *_: time.sleep(1))
+    task = tasks.find("shop", "steps")
+    with pytest.raises(OutOfTimeError, match="It may still run: Airflow's operator cannot"):
+        tasks._execute(task.operator, task.kind, task.context)
+
+
 def test_a_service_that_refuses_the_batch_is_what_the_trial_finds(dags, livy):
     livy.refuses = True
     task = tasks.find("shop", "load")
@@ -284,10 +399,32 @@ def test_a_service_that_refuses_the_batch_is_what_the_trial_finds(dags, livy):
 
 def test_a_job_of_glue_is_not_changed_for_a_trial(dags, lake):
     task = tasks.find("shop", "glue")
-    check = tasks.run_trial(task, None)
-    assert check.status is Status.WARNING
-    assert "Run the task once" in check.fix
+    assert task.untried.status is Status.WARNING
+    assert "Run the task once" in task.untried.fix
     assert "hook" not in vars(task.operator)  # nothing was asked
+
+
+def adapter_of(kind):
+    """Read the name of the adapter of a kind, whose provider may not be installed."""
+    module, _, name = kind.ours.rpartition(".")
+    tree = ast.parse(Path(find_spec(module).origin).read_text())
+    classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+    mixin = classes[classes[name].bases[0].id]
+    [found] = (
+        node.value.value
+        for node in mixin.body
+        if isinstance(node, ast.Assign) and node.targets[0].id == "lineage_adapter"
+    )
+    return found
+
+
+@pytest.mark.parametrize("kind", kinds.KINDS, ids=lambda kind: kind.stock.rpartition(".")[2])
+def test_each_kind_of_task_is_tried_in_some_way_or_says_why_not(kind):
+    name = adapter_of(kind)
+    is_tried_by_service = hasattr(adapter(name), "replace_application")
+    ways = [name in tasks._ON_WORKER, name in tasks._UNTRIED, is_tried_by_service]
+    assert any(ways)
+    assert not (is_tried_by_service and any(ways[:2]))
 
 
 # --- the command ----------------------------------------------------------------------------------
@@ -327,6 +464,23 @@ def test_the_command_checks_the_connection_of_a_task_of_spark_submit(
     checks, _ = doctor("submitted")
     assert checks["Spark connection"]["message"] == "own submits to local[3]."
     assert "spark-submit" in checks
+
+
+@pytest.mark.parametrize("task_id", ["rows", "pipeline"])
+def test_the_worker_starts_jdbc_tasks_and_pipelines(doctor, spark_submit, monkeypatch, task_id):
+    monkeypatch.setenv("AIRFLOW_CONN_OWN", json.dumps({"conn_type": "spark", "host": "local[3]"}))
+    checks, _ = doctor(task_id)
+    assert checks["Spark connection"]["message"] == "own submits to local[3]."
+    assert "spark-submit" in checks
+    assert tasks.SERVICE not in checks
+
+
+def test_a_pipeline_says_why_it_is_not_tried(doctor, spark_submit, monkeypatch):
+    monkeypatch.setenv("AIRFLOW_CONN_OWN", json.dumps({"conn_type": "spark", "host": "local[3]"}))
+    checks, _ = doctor("pipeline", spark_submit=True)
+    assert checks["trial"]["status"] == "warning"
+    assert "Spark Connect server" in checks["trial"]["message"]
+    assert not spark_submit.ran
 
 
 def test_no_trial_runs_that_would_have_no_listener(doctor, livy, monkeypatch):

@@ -100,13 +100,13 @@ def check_airflow(args: argparse.Namespace) -> int:
             found = airflow.check(task.operator.lineage_conn_id, task.spark_conn_id)
             if task.spark_conn_id is not None:
                 conf = {**task.conf, **conf} if found.delivers else conf
-                checks = _of_spark_submit(args, found, task.spark_conn_id, conf)
+                checks = _of_spark_submit(args, found, task.spark_conn_id, conf, task.untried)
             else:
                 if conf:
                     commands.note("note: --conf has no effect: the task's own properties are used.")
                 checks, machine = tasks.check(task)
                 run = partial(tasks.run_trial, task)
-                checks += _trial(args, machine, run, "as the task's own job ")
+                checks += _trial(args, machine, run, "as the task's own job ", task.untried)
             checks = [task.adoption, *found.checks, *checks]
         else:
             found = airflow.check(args.conn_id, args.spark_conn_id)
@@ -126,13 +126,20 @@ def _properties(given: list[str]) -> dict[str, str]:
 
 
 def _of_spark_submit(
-    args: argparse.Namespace, found: AirflowChecks, conn_id: str, conf: Mapping[str, str]
+    args: argparse.Namespace,
+    found: AirflowChecks,
+    conn_id: str,
+    conf: Mapping[str, str],
+    untried: Check | None = None,
 ) -> list[Check]:
     """Check the machine; a trial runs on it, or in the cluster if drivers there deliver.
 
     :param conn_id: the id of the Spark connection
     :param conf: Spark properties for a trial in the cluster
+    :param untried: the check that takes the place of a trial; None if there is one
     """
+    if untried is not None:
+        return _of_machine(args, found.settings, found.spark_binary, untried=untried)
     if found.delivers:
         from airflow_provider_sparklineage.cli.doctor import cluster
 
@@ -151,10 +158,11 @@ def _of_machine(
     spark_binary: str,
     run: Callable[[spark.Machine], Check] | None = None,
     where: str = "",
+    untried: Check | None = None,
 ) -> list[Check]:
     checks, machine = spark.check(resolved, spark_binary, os.environ)
     run = run or (lambda machine: spark.run_trial(machine, resolved, os.environ))
-    return [*checks, *_trial(args, machine, run, where)]
+    return [*checks, *_trial(args, machine, run, where, untried)]
 
 
 def _trial(
@@ -162,14 +170,18 @@ def _trial(
     machine: spark.Machine | None,
     run: Callable[[spark.Machine], Check],
     where: str = "",
+    untried: Check | None = None,
 ) -> list[Check]:
     """Run the trial's application, if the command line asks for it.
 
     :param machine: the Spark that runs it; None if it would have no listener
     :param where: the place for a note, with a space at its end; empty for this machine
+    :param untried: the check that takes the place of a trial; None if there is one
     """
     if not args.spark_submit:
         return []
+    if untried is not None:
+        return [untried]
     if machine is None:
         return [spark.NOT_RUN]
     commands.note(f"Running a Spark application {where}…")

@@ -10,14 +10,19 @@ from __future__ import annotations
 
 import os
 import re
+import signal
+import sys
+import threading
 import time
 import uuid
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast
 
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from msgspec.structs import replace
 
+from airflow_provider_sparklineage.cli import commands
 from airflow_provider_sparklineage.cli.doctor import spark
 from airflow_provider_sparklineage.event.pipeline import merged_event
 from airflow_provider_sparklineage.lineage.bundle import task_lineage
@@ -38,10 +43,11 @@ from airflow_provider_sparklineage.spark.capture import tools
 from airflow_provider_sparklineage.spark.capture.remote import received
 from airflow_provider_sparklineage.spark.submit import submission, submitted_files
 from airflow_provider_sparklineage.spark.submit.additions import injected, resolved
+from airflow_provider_sparklineage.spark.submit.injection import ExistingTransport
 from airflow_provider_sparklineage.storage import bounded, objects
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from airflow_provider_sparklineage.settings.resolution import Settings
 
@@ -52,6 +58,7 @@ if TYPE_CHECKING:
 REMOTE = "remote location"
 
 _PROBE_S = 20.0
+_THREAD = "sparklineage-doctor"
 _PROBE = b"written by the doctor"
 
 
@@ -70,7 +77,7 @@ def location_checks(settings: Settings, timeout_s: float = _PROBE_S) -> list[Che
         return [failed(REMOTE, error)]
     steps: list[str] = []
     try:
-        bounded.within(timeout_s, lambda: _probe(captures.url, steps), "sparklineage-doctor")
+        bounded.within(timeout_s, lambda: _probe(captures.url, steps), _THREAD)
     except Exception as error:  # any error of the store's library
         why = bounded.reason(error, timeout_s)
         problem = f"This worker cannot {steps[-1]} {captures.url} ({why})."
@@ -134,6 +141,7 @@ def endpoint_checks(settings: Settings) -> list[Check]:
 TIMEOUT_S = 600
 """Seconds for the application; in a busy cluster an application has to wait."""
 _COLLECT_S = 60.0
+_KILL_S = 30.0
 _LOOK = (
     "Look at the application in the cluster or in the service, where its name may be "
     "`sparklineage-doctor`, and at its driver's log."
@@ -145,12 +153,20 @@ _REACH = (
 _MAX_REASON = 500
 _STACK = re.compile(r"\s+at (?:[\w$]+\.)+[\w$<>]+\(")
 APPLICATION = "trial_application.py"
-SMALL = {
+_SMALL = {
     "spark.ui.enabled": "false",
-    "spark.executor.instances": "1",
     # Else this worker could not remove what a killed driver, which is another user, has left.
     "spark.hadoop.fs.permissions.umask-mode": "000",
 }
+
+
+def small(conf: Mapping[str, str], executors: str = "1") -> dict[str, str]:
+    """Give the properties of a task for the trial, which needs few executors.
+
+    :param conf: the task's properties, which win but for the number of executors
+    :param executors: the number of executors
+    """
+    return {**_SMALL, **conf, "spark.executor.instances": executors}
 
 
 class Submit(Protocol):
@@ -169,12 +185,15 @@ class Submit(Protocol):
 def run(machine: spark.Machine, conn_id: str, conf: Mapping[str, str], settings: Settings) -> Check:
     """Run the trial's application as a task with this connection would, and judge its lineage.
 
+    Its events are sent to no backend, whichever transport the properties name.
+
     :param machine: the facts about this machine
     :param conn_id: the id of the Spark connection
     :param conf: Spark properties of the operator
     :param settings: settings of a task; their capture location is a URL
     :raise SparkLineageError: if the bundle cannot be made, or the application not be submitted
     """
+    settings = replace(settings, existing_transport=ExistingTransport.COLLECT_ONLY)
 
     def submit(bundle: capture.CaptureBundle, in_spark: str) -> tools.Marks:
         return _submit(conn_id, conf, settings, bundle, in_spark)
@@ -216,9 +235,7 @@ def tried(submit: Submit, machine: spark.Machine, settings: Settings) -> Check:
 def _not_removed(url: str) -> str:
     """Remove the folder of the trial; give a sentence with the reason if it is still there."""
     try:
-        bounded.within(
-            _PROBE_S, lambda: objects.Objects(url).remove_folder(""), "sparklineage-doctor"
-        )
+        bounded.within(_PROBE_S, lambda: objects.Objects(url).remove_folder(""), _THREAD)
     except Exception as error:  # of the store's library
         why = bounded.reason(error, _PROBE_S)
         return f"This worker could not remove the folder {url} of the trial ({why})."
@@ -242,9 +259,9 @@ def _tried(
         store.write(f"tables/orders/{name}", content.encode())
     try:
         marks = submit(bundle, in_spark)
-    except bounded.OutOfTimeError:
+    except bounded.OutOfTimeError as error:
         text = f"The application did not end within {TIMEOUT_S} seconds."
-        return failed(spark.TRIAL, text, _LOOK)
+        return failed(spark.TRIAL, f"{text} {error}".strip(), _LOOK)
     except exceptions.SparkLineageError:
         raise
     except Exception as error:  # AirflowException, with the end of spark-submit's log
@@ -315,7 +332,7 @@ def _submit(
     application = f"{in_spark}/{APPLICATION}"
     files = OwnFiles(bundle.path)
     try:
-        asked = submission.Submission(conf={**SMALL, **conf}, application=application)
+        asked = submission.Submission(conf=small(conf), application=application)
         before = resolved(asked, target, settings)
         defaults = {"spark.openlineage.namespace": "sparklineage-doctor"}
         # A driver with Python delivers its events itself, so no endpoint has to listen for it.
@@ -335,11 +352,51 @@ def _submit(
             name="sparklineage-doctor",
             application_args=[f"{in_spark}/tables"],
         )
-        try:
-            bounded.within(TIMEOUT_S, lambda: hook.submit(application), "sparklineage-doctor")
-        except bounded.OutOfTimeError:
-            hook.on_kill()
-            raise
+        wait_for_end(lambda: hook.submit(application), hook.on_kill)
         return carried.tools
     finally:
         files.remove()
+
+
+# --- the end of an application --------------------------------------------------------------------
+
+
+def wait_for_end(execute: Callable[[], object], kill: Callable[[], object] | None) -> None:
+    """Wait for the end of an application; kill it if this takes too long or is interrupted.
+
+    :param execute: submits the application, and waits for its end
+    :param kill: kills the application; None if nothing can
+    :raise OutOfTimeError: if it takes too long; the text says so if the application may still run
+    """
+    try:
+        with _interrupted_by_sigterm():
+            bounded.within(TIMEOUT_S, execute, _THREAD)
+    except bounded.OutOfTimeError:
+        raise bounded.OutOfTimeError(_killed(kill)) from None
+    except (KeyboardInterrupt, SystemExit):
+        commands.note(f"Interrupted. {_killed(kill)}")
+        raise
+
+
+def _killed(kill: Callable[[], object] | None) -> str:
+    """Kill an application; give a sentence with the reason if it may still run, else nothing."""
+    if kill is None:
+        return "It may still run: Airflow's operator cannot stop it."
+    try:
+        bounded.within(_KILL_S, kill, _THREAD)
+    except Exception as error:  # of the provider, or the service
+        return f"It may still run: it could not be stopped ({bounded.reason(error, _KILL_S)})."
+    return ""
+
+
+@contextmanager
+def _interrupted_by_sigterm() -> Iterator[None]:
+    """Let SIGTERM raise SystemExit meanwhile; only the main thread gets signals."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

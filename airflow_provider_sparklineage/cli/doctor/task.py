@@ -18,7 +18,7 @@ from importlib import metadata
 from typing import TYPE_CHECKING, Any, cast
 
 from airflow.providers.common.compat.sdk import AirflowNotFoundException, BaseHook
-from airflow.sdk.bases.operator import ExecutorSafeguard
+from airflow.sdk.bases.operator import BaseOperator, ExecutorSafeguard
 from msgspec.structs import replace
 
 from airflow_provider_sparklineage.cli import adoption_survey, commands, explanation
@@ -30,7 +30,6 @@ from airflow_provider_sparklineage.model.terms import Frozen
 from airflow_provider_sparklineage.operators.adapters import ForTrial, adapter
 from airflow_provider_sparklineage.operators.adoption import adopting, kinds
 from airflow_provider_sparklineage.operators.attempt import submit
-from airflow_provider_sparklineage.operators.lineage_mixin import LineageMixin
 from airflow_provider_sparklineage.settings import resolution
 from airflow_provider_sparklineage.settings.checks import Check, failed, passed, warning
 from airflow_provider_sparklineage.spark.capture import tools
@@ -57,7 +56,7 @@ _SHOWN = 3
 _ASK_S = 60.0
 _THREAD = "sparklineage-doctor"
 
-_ON_WORKER = ("spark_submit", "pyspark", "spark_sql")
+_ON_WORKER = ("spark_submit", "pyspark", "spark_sql", "spark_jdbc", "spark_pipelines")
 """Adapters whose jobs the worker starts: the checks of the machine are for them."""
 _PERMISSIONS = {
     "emr_serverless": "emr-serverless:GetApplication",
@@ -82,8 +81,14 @@ _UNTRIED = {
         "Nothing can be added to a run of Databricks, so there is nothing to try.",
         "Look at the check `service`.",
     ),
+    "spark_pipelines": (
+        "The driver of a pipeline is a Spark Connect server, which no trial starts.",
+        "Run the task once. The doctor without a task tries the Spark of this machine.",
+    ),
 }
-"""Adapters of services without a trial: the reason, and what to do instead."""
+"""Adapters without a trial: the reason, and what to do instead."""
+_LEAST_EXECUTORS = {"dataproc_batch": "2"}
+"""Numbers of executors below which a service refuses a job, by adapter."""
 _FOR_TRIAL = {
     "deferrable": False,
     "asynchronous": False,
@@ -92,6 +97,7 @@ _FOR_TRIAL = {
     "durable": False,
     "reattach_on_restart": False,
     "delete_on_termination": True,
+    "cancel_on_kill": True,
     "request_id": None,  # for a second request with the same id the service gives the first job
     "openlineage_inject_transport_info": False,
 }
@@ -125,12 +131,20 @@ class Task(Frozen, frozen=True):
         return self.adapter in _ON_WORKER
 
     @property
+    def untried(self) -> Check | None:
+        """The check that says why there is no trial; None if there is one."""
+        reason = _UNTRIED.get(self.adapter)
+        return None if reason is None else warning(spark.TRIAL, *reason)
+
+    @property
     def spark_conn_id(self) -> str | None:
         """The Spark connection of the task; None if a service starts its driver."""
         if not self.is_on_worker:
             return None
         known = vars(self.operator)
-        return str(known.get("_conn_id") or known.get("conn_id") or "spark_default")
+        # That of a JDBC task comes first: it ignores the `conn_id` that it inherits.
+        names = ("_spark_conn_id", "_conn_id", "conn_id")
+        return str(next(filter(None, map(known.get, names)), "spark_default"))
 
     @property
     def conf(self) -> dict[str, str]:
@@ -230,7 +244,10 @@ def check(task: Task) -> tuple[list[Check], spark.Machine | None]:
     machine = spark.Machine(SparkDistribution(None, *versions), "", {}, ())
     if not target.listener and spark.is_fetched_later(resolved, machine.spark, os.environ):
         return [*checks, spark.FETCHED_LATER], machine
-    more, is_heard = _job(task, resolved)
+    try:
+        more, is_heard = _job(task, resolved)
+    except exceptions.SparkLineageError as error:
+        return [*checks, failed(JOB, error)], None
     return [*checks, *more], machine if is_heard else None
 
 
@@ -302,6 +319,7 @@ def _job(task: Task, settings: Settings) -> tuple[list[Check], bool]:
     """Put the listener into the task's job, as a run would, and check what is missing then.
 
     :return: the checks, and whether the job would be listened to
+    :raise CaptureError: if the capture bundle cannot be made
     """
     operator = copy(task.operator)
     bundle = spark.new_bundle(settings)
@@ -338,8 +356,6 @@ def run_trial(task: Task, machine: spark.Machine) -> Check:
     :param machine: the service's Spark
     :raise SparkLineageError: if the bundle cannot be made, or the application not be submitted
     """
-    if untried := _UNTRIED.get(task.adapter):
-        return warning(spark.TRIAL, *untried)
     settings = replace(
         task.operator.lineage_try.settings(),
         strict=False,
@@ -361,7 +377,8 @@ def _submit(task: Task, settings: Settings, bundle: CaptureBundle, in_spark: str
         if name in vars(operator):
             setattr(operator, name, value)
     submissions, _ = of_service.read(operator, context)
-    small = [replace(each, conf={**cluster.SMALL, **each.conf}) for each in submissions]
+    executors = _LEAST_EXECUTORS.get(task.adapter, "1")
+    small = [replace(each, conf=cluster.small(each.conf, executors)) for each in submissions]
     of_service.write(operator, small)
     capture = submit.Capture(settings, bundle, submit.OwnFiles(bundle.path))
     try:
@@ -369,21 +386,22 @@ def _submit(task: Task, settings: Settings, bundle: CaptureBundle, in_spark: str
         if not manifest.remote:
             problem = " ".join(loss.message or "" for loss in manifest.degradations)
             raise exceptions.RemoteDriverError(problem)
-        _execute(operator, context)
+        _execute(operator, task.kind, context)
     finally:
         capture.own_files.remove()
     return tools.Marks(manifest.reached_tools, manifest.unreached_tools)
 
 
-def _execute(operator: Any, context: Context) -> None:
-    """Execute the stock operator.
+def _execute(operator: Any, kind: Kind, context: Context) -> None:
+    """Execute the stock operator, and neither lineage's ``execute`` nor that of a user's class.
 
-    :raise OutOfTimeError: if it takes too long; the application is killed then
+    :raise OutOfTimeError: if it takes too long; the application is killed then, if it can be
     """
-    execute = super(LineageMixin, operator).execute
+    # The last one of this path: a class that adoption has made has the path of the original.
+    stock: Any = next(
+        cls for cls in reversed(type(operator).__mro__) if kinds.path(cls) == kind.stock
+    )
     ExecutorSafeguard.tracker.set(operator)
-    try:
-        bounded.within(cluster.TIMEOUT_S, lambda: execute(context), _THREAD)
-    except bounded.OutOfTimeError:
-        operator.on_kill()
-        raise
+    can_kill = stock.on_kill is not BaseOperator.on_kill
+    kill = operator.on_kill if can_kill else None
+    cluster.wait_for_end(lambda: stock.execute(operator, context), kill)

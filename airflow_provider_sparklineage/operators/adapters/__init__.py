@@ -70,7 +70,8 @@ class ForTrial(Adapter, Protocol):
         """Let the operator run a Python application once, in place of the task's applications.
 
         Containers are replaced and not changed, as by :meth:`~Adapter.write`. A name or id of the
-        job that no other job may have is removed.
+        job that no other job may have is removed, and a number of executors that would win over the
+        property of Spark is reduced to one.
 
         :param application: the application's URL, as Spark knows it
         :param arguments: the application's arguments

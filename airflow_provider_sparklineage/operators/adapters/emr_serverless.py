@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 DRIVER = "sparkSubmit"
 """The key of a Spark application in ``job_driver``."""
+_EXECUTORS = re.compile(r"(?<!\S)(--num-executors[\s=]+)\S+")
 _MOST, _LONGEST = 100, 1024
 """The limits of a classification: properties, and characters of a value. A value that is too long
 goes into the text, and all that is added if there are too many."""
@@ -180,6 +181,8 @@ def replace_entry_point(operator: Any, key: str, application: str, arguments: li
     """
     own = {"entryPoint": application, "entryPointArguments": arguments}
     driver = {**operator.job_driver[key], **own}
+    if text := driver.get("sparkSubmitParameters"):
+        driver["sparkSubmitParameters"] = _EXECUTORS.sub(r"\g<1>1", text)
     operator.job_driver = {**operator.job_driver, key: driver}
 
 

@@ -65,7 +65,8 @@ _POLLING_S = 5
 
 def replace_application(operator: Any, application: str, arguments: list[str]) -> None:
     """Let the operator post a batch of another application, and wait for its end."""
-    own = {"file": application, "args": arguments, "class_name": None, "name": None}
-    operator.spark_params = {**operator.spark_params, **own}
+    own = {"file": application, "args": arguments}
+    without = dict.fromkeys(("class_name", "name", "num_executors"))
+    operator.spark_params = {**operator.spark_params, **own, **without}
     if operator._polling_interval <= 0:  # noqa: SLF001
         operator._polling_interval = _POLLING_S  # noqa: SLF001

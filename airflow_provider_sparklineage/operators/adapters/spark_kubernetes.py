@@ -90,6 +90,7 @@ def replace_application(operator: Any, application: str, arguments: list[str]) -
     body = operator.template_body
     own = {"type": "Python", "mainApplicationFile": application, "arguments": arguments}
     spec = {**spec_of(body), **own, "restartPolicy": {"type": "Never"}}
+    spec["executor"] = {**(spec.get("executor") or {}), "instances": 1}
     spec.pop("mainClass", None)
     operator.code_path, operator.random_name_suffix = None, True
     _write_body(operator, {**body, "spark": {**body["spark"], "spec": spec}})

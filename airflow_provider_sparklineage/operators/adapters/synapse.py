@@ -31,6 +31,7 @@ _ATTRIBUTES = {
     "conf": "configuration",
     "pyFiles": "python_files",
     "className": "class_name",
+    "numExecutors": "executor_count",
 }
 """The attributes of Azure's class that have another name in the REST API, by that name."""
 
@@ -84,6 +85,8 @@ def replace_application(operator: Any, application: str, arguments: list[str]) -
     operator.payload = copy(operator.payload)
     _set(operator.payload, "file", application)
     _set(operator.payload, "args", arguments)
+    if _value(operator.payload, "numExecutors"):
+        _set(operator.payload, "numExecutors", 1)
     if isinstance(operator.payload, dict):
         operator.payload.pop(_name(operator.payload, "className"), None)
     else:

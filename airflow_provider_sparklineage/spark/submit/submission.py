@@ -313,10 +313,10 @@ def with_application(
 ) -> list[str]:
     """Replace the application among arguments of spark-submit, and the application's own arguments.
 
-    :param words: the arguments; all before the application are kept
+    :param words: the arguments; all before the application are kept, but the number of executors
     """
     options, _ = _options(words)
-    kept = [word for option in options for word in option.words]
+    kept = [word for o in options if o.flag != "--num-executors" for word in o.words]
     return [*kept, application, *application_arguments]
 
 
