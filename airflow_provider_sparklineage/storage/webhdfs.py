@@ -275,10 +275,11 @@ def _ticket_problem() -> str:
     try:
         gssapi.Credentials(usage="initiate").inquire()
     except gssapi.exceptions.GSSError as error:
-        is_major = not error.min_code  # an expired ticket has no minor code
-        code = error.maj_code if is_major else error.min_code
-        reasons = "; ".join(error.get_all_statuses(code, is_major))
-        return f"No valid Kerberos ticket: {reasons}. Run `kinit`, or `airflow kerberos`."
+        reasons = error.get_all_statuses(error.min_code, False)
+        if reasons == ["Success"]:  # as for an expired ticket
+            reasons = error.get_all_statuses(error.maj_code, True)
+        reason = "; ".join(reasons)
+        return f"No valid Kerberos ticket: {reason}. Run `kinit`, or `airflow kerberos`."
     return ""
 
 

@@ -15,6 +15,7 @@ from tests.cluster.test_on_yarn import argument
 
 pytestmark = [pytest.mark.spark, pytest.mark.airflow]
 
+RM_CONNECT = "spark.hadoop.yarn.resourcemanager.connect"
 NEEDED = "tests of a secure Hadoop need requests-kerberos: make test-cluster says how to get it"
 
 
@@ -146,7 +147,9 @@ def test_without_ticket_and_keytab_the_job_ends_as_without_lineage(
     submit, captures, lake, tmp_path, monkeypatch
 ):
     monkeypatch.setenv("KRB5CCNAME", str(tmp_path / "none"))
-    login = {"keytab": None, "principal": None}
+    # YARN's clients would try again for a quarter of an hour.
+    waits = {f"{RM_CONNECT}.max-wait.ms": "3000", f"{RM_CONNECT}.retry-interval.ms": "1000"}
+    login = {"keytab": None, "principal": None, "conf": waits}
     stock = submit("create_then_read", lake, lineage=False, **login)
     ran = submit("create_then_read", lake, **login)
     assert str(ran.error).partition(". ")[0] == str(stock.error).partition(". ")[0]

@@ -291,22 +291,29 @@ def test_without_the_package_it_is_named(monkeypatch):
         asks_by_ticket(monkeypatch).ls("/")
 
 
-@pytest.mark.parametrize("minor", ["No Kerberos credentials available", ""], ids=["none", "old"])
-def test_a_process_without_a_valid_ticket_asks_nobody(monkeypatch, minor):
+@pytest.mark.parametrize(
+    ("minor", "reason"),
+    [
+        ("No Kerberos credentials available", "No Kerberos credentials available"),
+        ("Success", "The credential has expired"),
+    ],
+    ids=["none", "old"],
+)
+def test_a_process_without_a_valid_ticket_asks_nobody(monkeypatch, minor, reason):
     class GSSError(Exception):
-        """As gssapi's, of which an expired ticket has no minor code."""
+        """As gssapi's: the minor status of an expired ticket is one of success."""
 
-        maj_code, min_code = 11, 7 if minor else 0
+        maj_code, min_code = 720896, 100001
 
         def get_all_statuses(self, code, is_major):
-            return {(11, True): ["The credential has expired"], (7, False): [minor]}[code, is_major]
+            known = {(720896, True): ["The credential has expired"], (100001, False): [minor]}
+            return known[code, is_major]
 
     def acquire(usage):
         raise GSSError
 
     exceptions = SimpleNamespace(GSSError=GSSError)
     store = asks_by_ticket(monkeypatch, Credentials=acquire, exceptions=exceptions)
-    reason = minor or "The credential has expired"
     with pytest.raises(PermissionError, match=rf"ticket: {reason}\. Run `kinit`, or `airflow ker"):
         store.ls("/")
 
