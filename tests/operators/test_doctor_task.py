@@ -348,10 +348,22 @@ def test_a_batch_that_takes_too_long_is_deleted(dags, livy, monkeypatch):
     assert livy.deleted == ["/batches/0"]
 
 
+@pytest.fixture
+def interruptible():
+    """Let Ctrl-C interrupt this process, which ignores it if it is a worker of pytest's."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_trial_deletes_its_batch_and_leaves_nothing(dags, livy, lake, number):
+def test_an_interrupted_trial_deletes_its_batch_and_leaves_nothing(
+    dags, livy, lake, monkeypatch, number
+):
     livy.states = ["running"]
     before = signal.getsignal(signal.SIGTERM)
+    monkeypatch.setattr(tasks.cluster, "TIMEOUT_S", 60)
     task = tasks.find("shop", "load")
     machine = tasks.check(task)[1]
     signals = iter([number])
