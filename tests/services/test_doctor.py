@@ -10,9 +10,8 @@ from airflow.sdk import DAG
 
 from airflow_provider_sparklineage.cli.doctor import task as tasks
 from airflow_provider_sparklineage.settings.checks import Status
-from tests.conftest import long_after
 
-pytestmark = [pytest.mark.spark, pytest.mark.airflow]
+pytestmark = [pytest.mark.spark, pytest.mark.airflow, pytest.mark.long]
 
 SERVICES = (
     "livy",
@@ -33,7 +32,7 @@ def of(operator):
     return tasks.of_dag(dag, operator.task_id)
 
 
-@pytest.mark.parametrize("service", long_after(1, SERVICES))
+@pytest.mark.parametrize("service", SERVICES)
 def test_the_trial_runs_by_the_service_of_the_task_and_changes_nothing_of_it(
     service, submit_by, location
 ):

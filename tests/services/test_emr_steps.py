@@ -6,7 +6,7 @@ import pytest
 
 from tests.services.emr_steps import step
 
-pytestmark = [pytest.mark.spark, pytest.mark.airflow]
+pytestmark = [pytest.mark.spark, pytest.mark.airflow, pytest.mark.long]
 
 
 def test_the_event_has_the_outputs_of_both_steps(submit_by, lakes, location):

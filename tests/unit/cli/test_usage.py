@@ -266,9 +266,9 @@ def test_each_rule_of_an_option_has_a_line_above():
     }
     lines = [*IGNORED, *IGNORED_OF_AIRFLOW]
     tried = {
-        (line.removeprefix("history ").split()[0], flag)
+        (line.removeprefix("history ").split()[0], name.lower())
         for line, error in lines
-        for flag in re.findall("--[a-z-]+", error)
+        for name in re.findall("--[a-z-]+|[A-Z_]+ID", error)
     }
     assert ruled <= tried
 
