@@ -155,10 +155,6 @@ from airflow_provider_sparklineage.operators.livy import SparkLineageLivyOperato
 OPERATORS.update(ours=SparkLineageLivyOperator, stock=LivyOperator)
 arguments = ["--date", "{{ ds }}", "--output", "s3a://lake/revenue/dt={{ ds }}"]
 operator = made(file="hdfs:///job.py", args=arguments, conf={"spark.shop": "1"}, polling_interval=1)
-ended = []
-
-def end(phase):
-    ended.append(cpu() * 1000)
 
 def post(hook, **batch):
     end("execute")
@@ -166,13 +162,8 @@ def post(hook, **batch):
     os._exit(0)
 
 LivyHook.post_batch = post
-end("import")
-operator.render_template_fields(context)
-end("rendering")
-hook("start", "/lake/revenue")
-end("START")
-operator.execute(context)
 """
+    + submitting.BEFORE_A_JOB
 )
 
 

@@ -78,7 +78,22 @@ def hook(event, *outputs):
 def cpu():
     return sum(sum(resource.getrusage(who)[:2]) for who in
                (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+
+ended = []
+
+def end(phase):
+    ended.append(cpu() * 1000)
 """
+
+BEFORE_A_JOB = """
+end("import")
+operator.render_template_fields(context)
+end("rendering")
+hook("start", "/lake/revenue")
+end("START")
+operator.execute(context)
+"""
+"""What a task's process does before its job is started; the job's start ends the last phase."""
 
 # Runs the operator as a task's process does, and prints the milliseconds for which it had kept a
 # core busy at the end of each phase, the last one when spark-submit is started. What a task's
@@ -92,22 +107,15 @@ arguments = ["--date", "{{ ds }}", "--output", "s3a://lake/revenue/dt={{ ds }}",
 operator = made(
     application="job.py", conf={"spark.app.name": "revenue"}, application_args=arguments
 )
-ended = []
-
-def end(phase):
-    ended.append(cpu() * 1000)
 
 def submit(hook, application):
     end("execute")
     ended.append(hook._build_spark_submit_command(application))
 
 SparkSubmitHook.submit = submit
-end("import")
-operator.render_template_fields(context)
-end("rendering")
-hook("start", "/lake/revenue")
-end("START")
-operator.execute(context)
+"""
+    + BEFORE_A_JOB
+    + """
 command = ended.pop(4)
 traces = operator.lineage_try.rendered.texts if sys.argv[1] == "ours" else ()
 traced = sum(bool(text.spans) for text in traces)
