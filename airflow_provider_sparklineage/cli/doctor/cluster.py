@@ -16,6 +16,7 @@ import threading
 import time
 import uuid
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast
 
@@ -58,7 +59,7 @@ if TYPE_CHECKING:
 REMOTE = "remote location"
 
 _PROBE_S = 20.0
-_THREAD = "sparklineage-doctor"
+THREAD = "sparklineage-doctor"
 _PROBE = b"written by the doctor"
 
 
@@ -77,7 +78,7 @@ def location_checks(settings: Settings, timeout_s: float = _PROBE_S) -> list[Che
         return [failed(REMOTE, error)]
     steps: list[str] = []
     try:
-        bounded.within(timeout_s, lambda: _probe(captures.url, steps), _THREAD)
+        bounded.within(timeout_s, lambda: _probe(captures.url, steps), THREAD)
     except Exception as error:  # any error of the store's library
         why = bounded.reason(error, timeout_s)
         problem = f"This worker cannot {steps[-1]} {captures.url} ({why})."
@@ -172,9 +173,12 @@ def small(conf: Mapping[str, str], executors: str = "1") -> dict[str, str]:
 class Submit(Protocol):
     """Submits the trial's application and waits for its end."""
 
-    def __call__(self, bundle: capture.CaptureBundle, in_spark: str) -> tools.Marks:
+    def __call__(
+        self, settings: Settings, bundle: capture.CaptureBundle, in_spark: str
+    ) -> tools.Marks:
         """Submit the application, with listener and observer.
 
+        :param settings: settings of a task that only collects
         :param bundle: the bundle in the driver's folder
         :param in_spark: URL of the driver's folder, as Spark knows it
         :return: the marks of the files in the tools folder that the driver needs
@@ -185,27 +189,21 @@ class Submit(Protocol):
 def run(machine: spark.Machine, conn_id: str, conf: Mapping[str, str], settings: Settings) -> Check:
     """Run the trial's application as a task with this connection would, and judge its lineage.
 
-    Its events are sent to no backend, whichever transport the properties name.
-
     :param machine: the facts about this machine
     :param conn_id: the id of the Spark connection
     :param conf: Spark properties of the operator
     :param settings: settings of a task; their capture location is a URL
     :raise SparkLineageError: if the bundle cannot be made, or the application not be submitted
     """
-    settings = replace(settings, existing_transport=ExistingTransport.COLLECT_ONLY)
-
-    def submit(bundle: capture.CaptureBundle, in_spark: str) -> tools.Marks:
-        return _submit(conn_id, conf, settings, bundle, in_spark)
-
-    return tried(submit, machine, settings)
+    return tried(partial(_submit, conn_id, conf), machine, settings)
 
 
 def tried(submit: Submit, machine: spark.Machine, settings: Settings) -> Check:
     """Run the trial's application in any way, and judge its lineage.
 
     The application and its tables are in the folder to which the driver delivers. This folder is
-    removed afterwards.
+    removed afterwards. The application's events are sent to no backend, whichever transport its
+    properties name.
 
     :param submit: submits the application
     :param machine: the Spark that runs it
@@ -213,6 +211,7 @@ def tried(submit: Submit, machine: spark.Machine, settings: Settings) -> Check:
     :raise SparkLineageError: if the bundle cannot be made, or the application not be submitted
     """
     begun = time.monotonic()
+    settings = replace(settings, existing_transport=ExistingTransport.COLLECT_ONLY)
     bundle = spark.new_bundle(settings)
     url = f"{settings.capture_location.url}/{cast('Path', bundle.path).name}"
     left = ""
@@ -235,7 +234,7 @@ def tried(submit: Submit, machine: spark.Machine, settings: Settings) -> Check:
 def _not_removed(url: str) -> str:
     """Remove the folder of the trial; give a sentence with the reason if it is still there."""
     try:
-        bounded.within(_PROBE_S, lambda: objects.Objects(url).remove_folder(""), _THREAD)
+        bounded.within(_PROBE_S, lambda: objects.Objects(url).remove_folder(""), THREAD)
     except Exception as error:  # of the store's library
         why = bounded.reason(error, _PROBE_S)
         return f"This worker could not remove the folder {url} of the trial ({why})."
@@ -258,7 +257,7 @@ def _tried(
     for name, content in spark.ORDERS.items():
         store.write(f"tables/orders/{name}", content.encode())
     try:
-        marks = submit(bundle, in_spark)
+        marks = submit(settings, bundle, in_spark)
     except bounded.OutOfTimeError as error:
         text = f"The application did not end within {TIMEOUT_S} seconds."
         return failed(spark.TRIAL, f"{text} {error}".strip(), _LOOK)
@@ -370,7 +369,7 @@ def wait_for_end(execute: Callable[[], object], kill: Callable[[], object] | Non
     """
     try:
         with _interrupted_by_sigterm():
-            bounded.within(TIMEOUT_S, execute, _THREAD)
+            bounded.within(TIMEOUT_S, execute, THREAD)
     except bounded.OutOfTimeError:
         raise bounded.OutOfTimeError(_killed(kill)) from None
     except (KeyboardInterrupt, SystemExit):
@@ -383,7 +382,7 @@ def _killed(kill: Callable[[], object] | None) -> str:
     if kill is None:
         return "It may still run: Airflow's operator cannot stop it."
     try:
-        bounded.within(_KILL_S, kill, _THREAD)
+        bounded.within(_KILL_S, kill, THREAD)
     except Exception as error:  # of the provider, or the service
         return f"It may still run: it could not be stopped ({bounded.reason(error, _KILL_S)})."
     return ""

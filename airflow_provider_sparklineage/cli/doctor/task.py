@@ -34,7 +34,7 @@ from airflow_provider_sparklineage.settings import resolution
 from airflow_provider_sparklineage.settings.checks import Check, failed, passed, warning
 from airflow_provider_sparklineage.spark.capture import tools
 from airflow_provider_sparklineage.spark.submit.distribution import SparkDistribution
-from airflow_provider_sparklineage.spark.submit.injection import ExistingTransport
+from airflow_provider_sparklineage.spark.submit.submission import as_texts
 from airflow_provider_sparklineage.storage import bounded
 
 if TYPE_CHECKING:
@@ -54,7 +54,6 @@ SERVICE, JOB = "service", "job"
 
 _SHOWN = 3
 _ASK_S = 60.0
-_THREAD = "sparklineage-doctor"
 
 _ON_WORKER = ("spark_submit", "pyspark", "spark_sql", "spark_jdbc", "spark_pipelines")
 """Adapters whose jobs the worker starts: the checks of the machine are for them."""
@@ -149,7 +148,7 @@ class Task(Frozen, frozen=True):
     @property
     def conf(self) -> dict[str, str]:
         """The properties of the task's job."""
-        return {key: str(value) for key, value in self.operator.lineage_properties.items()}
+        return as_texts(self.operator.lineage_properties)
 
 
 def find(dag_id: str, task_id: str) -> Task:
@@ -229,7 +228,7 @@ def check(task: Task) -> tuple[list[Check], spark.Machine | None]:
     checks = [_provider(task), *_connections(task)]
     try:
         resolved = replace(task.operator.lineage_try.settings(), strict=False)
-        target = bounded.within(_ASK_S, partial(_target, task), _THREAD)
+        target = bounded.within(_ASK_S, partial(_target, task), cluster.THREAD)
     except exceptions.SettingsError:  # a check of the settings says so
         return checks, None
     except exceptions.SparkLineageError as error:
@@ -356,12 +355,8 @@ def run_trial(task: Task, machine: spark.Machine) -> Check:
     :param machine: the service's Spark
     :raise SparkLineageError: if the bundle cannot be made, or the application not be submitted
     """
-    settings = replace(
-        task.operator.lineage_try.settings(),
-        strict=False,
-        existing_transport=ExistingTransport.COLLECT_ONLY,
-    )
-    return cluster.tried(partial(_submit, task, settings), machine, settings)
+    settings = replace(task.operator.lineage_try.settings(), strict=False)
+    return cluster.tried(partial(_submit, task), machine, settings)
 
 
 def _submit(task: Task, settings: Settings, bundle: CaptureBundle, in_spark: str) -> tools.Marks:

@@ -325,7 +325,7 @@ def declared_in_fields(
     :param naming: the Spark properties that can change how the listener names datasets: those of
         the submission, or if None those of the operator
     """
-    conf = {str(k): str(v) for k, v in operator.lineage_properties.items()}
+    conf = as_texts(operator.lineage_properties)
     own_naming = {
         key: value
         for key, value in (conf if naming is None else naming).items()
