@@ -74,20 +74,16 @@ def _connection(operator: Any) -> Mapping[str, Any]:
 
 
 def _is_client(operator: Any) -> bool:
-    """Whether the operator starts Python alone, which gets no properties."""
+    """Whether the operator starts Python alone, which gets none of the operator's properties."""
     return bool(_connection(operator).get("spark_remote"))
-
-
-def _conf(operator: Any) -> dict[str, str]:
-    """Give the operator's properties, as far as it passes them on."""
-    return {} if _is_client(operator) else as_texts(operator.conf)
 
 
 def read(operator: Any, context: Context) -> tuple[list[Submission], Target]:
     """Read what the server's spark-submit will get."""
     transport = airflow_transport(operator, TRANSPORT_FLAG, context)
     target = Target(PIPELINES, "local", starts_connect_server=True, transport=transport)
-    return [_submission(operator)], target
+    given = {} if _is_client(operator) else as_texts(operator.conf)
+    return [_submission(operator, given, _specified(operator.pipeline_spec))], target
 
 
 def write(operator: Any, submissions: list[Submission]) -> None:
@@ -95,11 +91,13 @@ def write(operator: Any, submissions: list[Submission]) -> None:
 
     :raise ListenerError: if a changed property has its old value in a file, too
     """
-    [after], before = submissions, _submission(operator)
-    own = _own_arguments(operator)
-    ours, base = changes(before, after), read_arguments(own)
-    _refuse_old_values(operator.pipeline_spec, _specified(operator.pipeline_spec), ours.conf)
-    if not _is_client(operator):
+    [after], is_client = submissions, _is_client(operator)
+    given = {} if is_client else as_texts(operator.conf)
+    specified, own = _specified(operator.pipeline_spec), _own_arguments(operator)
+    ours = changes(_submission(operator, given, specified), after)
+    base = read_arguments(own)
+    _refuse_old_values(operator.pipeline_spec, specified, ours.conf)
+    if not is_client:
         _refuse_old_values("spark-defaults.conf", after.file_properties, ours.conf)
     arguments = replace(
         base,
@@ -110,7 +108,7 @@ def write(operator: Any, submissions: list[Submission]) -> None:
     env_vars = {**(operator.env_vars or {}), **after.env_vars}
     env_vars[_ARGUMENTS] = shlex.join(with_arguments(own, arguments))
     operator.env_vars = env_vars
-    if given := _conf(operator):
+    if given:
         kept = {key for key, value in given.items() if after.conf.get(key) == value}
         operator.conf = {k: v for k, v in operator.conf.items() if str(k) in kept}
 
@@ -124,12 +122,18 @@ def _refuse_old_values(
             raise ListenerError(problem, "Give this property in the task's `conf` instead.")
 
 
-def _submission(operator: Any) -> Submission:
-    specified = _specified(operator.pipeline_spec)
-    given = read_arguments(_own_arguments(operator))
+def _submission(
+    operator: Any, given: Mapping[str, str], specified: Mapping[str, str]
+) -> Submission:
+    """Give what the server's spark-submit gets.
+
+    :param given: the operator's properties, as far as it passes them on
+    :param specified: the properties in the pipeline's file
+    """
+    own = read_arguments(_own_arguments(operator))
     env_vars = as_texts(operator.env_vars)
-    conf = {**_conf(operator), **specified, **given.conf}
-    return replace(given, conf=conf, application=PIPELINES, env_vars=env_vars)
+    conf = {**given, **specified, **own.conf}
+    return replace(own, conf=conf, application=PIPELINES, env_vars=env_vars)
 
 
 def _own_arguments(operator: Any) -> list[str]:

@@ -170,11 +170,7 @@ def injected(
     """
     submission, spark, env = before
     files = deploy_mode.driver_files(submission, target, env, bundle, options, links, budget)
-    deploy_mode.refuse_connect(
-        submission, target.master, env, starts_server=target.starts_connect_server
-    )
-    if target.service:
-        injection.refuse_variables(submission, options.existing_transport)
+    _refuse(submission, target, env, options)
     # If the driver has other jars, in a pod's image for instance, the jars of the worker's Spark
     # are not looked at.
     there = spark if files.has_jars_of_worker else replace(spark, home=None)
@@ -232,6 +228,19 @@ def injected(
         is_awaited=files.is_awaited,
         tools=files.tools.marks if files.tools else Marks(),
     )
+
+
+def _refuse(
+    submission: Submission, target: Target, env: Mapping[str, str], options: CaptureOptions
+) -> None:
+    """Refuse a job whose driver or environment takes no listener of ours.
+
+    :raise ListenerError: with the fix
+    """
+    if not target.starts_connect_server:
+        deploy_mode.refuse_connect(submission, target.master, env)
+    if target.service:
+        injection.refuse_variables(submission, options.existing_transport)
 
 
 def _entry(name: str, files: DriverFiles, links: Links, fix: str) -> str:

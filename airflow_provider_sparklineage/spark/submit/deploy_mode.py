@@ -569,18 +569,13 @@ def _require_endpoint(files: DriverFiles, options: CaptureOptions) -> None:
         raise RemoteDriverError(problem, fix)
 
 
-def refuse_connect(
-    submission: Submission, master: str, env: Mapping[str, str], *, starts_server: bool = False
-) -> None:
+def refuse_connect(submission: Submission, master: str, env: Mapping[str, str]) -> None:
     """Refuse a job of Spark Connect, because its driver, with the listeners, runs in the server.
 
     :param master: the master of the Spark connection
     :param env: the environment with which the job would be submitted
-    :param starts_server: whether the job starts the server on this worker
     :raise ListenerError: if the job uses Spark Connect; the message names the fix
     """
-    if starts_server:
-        return
     remote = submission.value("spark.remote") or env.get("SPARK_REMOTE")
     mode = submission.value("spark.api.mode") or env.get("SPARK_API_MODE") or ""
     if remote or mode.lower() == "connect" or master.startswith("sc://"):
