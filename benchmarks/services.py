@@ -40,7 +40,10 @@ _IMPORTING = (
     "the settings, the templates' declarations and OpenLineage's client are imported with any "
     "operator of ours, once in a process"
 )
-_S3 = "what opens S3 for Airflow (s3fs, aiobotocore) is imported before the job, and is most of it"
+_S3 = (
+    "most of it is what opens S3 for Airflow: s3fs and aiobotocore (and boto3, if the operator has "
+    "not) are imported and make a client, before the job and not after it"
+)
 
 _ROLE = "arn:aws:iam::123456789012:role/etl"
 _DRIVER = {"entryPoint": "s3://lake/job.py", "entryPointArguments": ["{{ ds }}"]}
@@ -144,24 +147,51 @@ def _importing(kind: Kind) -> Result:
 # --- before a submission --------------------------------------------------------------------------
 
 
-# Ends the task's process when it would post the batch.
-TASK = (
+# Each ends the task's process when it would submit the job.
+_TASK = (
     submitting.SETUP
+    + """
+arguments = ["--date", "{{ ds }}", "--output", "s3a://lake/revenue/dt={{ ds }}"]
+
+def submit(job):
+    end("execute")
+    print(json.dumps({"ended": ended, "job": job}), flush=True)
+    os._exit(0)
+"""
+)
+LIVY = (
+    _TASK
     + """
 from airflow.providers.apache.livy.hooks.livy import LivyHook
 from airflow.providers.apache.livy.operators.livy import LivyOperator
 from airflow_provider_sparklineage.operators.livy import SparkLineageLivyOperator
 
 OPERATORS.update(ours=SparkLineageLivyOperator, stock=LivyOperator)
-arguments = ["--date", "{{ ds }}", "--output", "s3a://lake/revenue/dt={{ ds }}"]
 operator = made(file="hdfs:///job.py", args=arguments, conf={"spark.shop": "1"}, polling_interval=1)
+LivyHook.post_batch = lambda hook, **batch: submit(batch)
+"""
+    + submitting.BEFORE_A_JOB
+)
+EMR_SERVERLESS = (
+    _TASK
+    + """
+from airflow.providers.amazon.aws.operators.emr import EmrServerlessStartJobOperator
+from airflow_provider_sparklineage.operators.emr import SparkLineageEmrServerlessOperator
+from botocore.client import BaseClient
 
-def post(hook, **batch):
-    end("execute")
-    print(json.dumps({"ended": ended, "jars": batch["jars"] or []}), flush=True)
-    os._exit(0)
+OPERATORS.update(
+    ours=SparkLineageEmrServerlessOperator, stock=EmrServerlessStartJobOperator
+)
+driver = {"entryPoint": "s3://lake/job.py", "entryPointArguments": arguments}
+operator = made(application_id="1", execution_role_arn="arn:aws:iam::123456789012:role/etl",
+    job_driver={"sparkSubmit": driver}, aws_conn_id="lake_s3")
 
-LivyHook.post_batch = post
+def call(client, operation, asked):
+    if operation == "StartJobRun":
+        submit(asked)
+    return {"application": {"state": "STARTED"}}
+
+BaseClient._make_api_call = call
 """
     + submitting.BEFORE_A_JOB
 )
@@ -172,44 +202,43 @@ def _submitting() -> Iterator[Result]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         with _s3(folder) as (url, connections):
-            for place, location, more, missed in (
-                ("on a mount", f"file://{folder}/mount", {}, ""),
-                ("in S3", url, connections, _S3),
-            ):
-                env = submitting.environment(folder) | {
-                    "AIRFLOW__SPARKLINEAGE__CAPTURE_LOCATION": location,
-                    "AIRFLOW__SPARKLINEAGE__SPARK_VERSION": "4.0.1",
-                    **more,
-                }
-                _phases("ours", env)  # fills the tools folder
-                turns = [[_phases(who, env) for who in submitting.NAMES] for _ in range(RUNS // 4)]
-                ours, stock = (
-                    [min(phase) for phase in zip(*runs, strict=True)]
-                    for runs in zip(*turns, strict=True)
-                )
-                figures = f"ours {submitting.described(ours)}, stock {submitting.described(stock)}"
-                yield Result(
-                    f"wait before a batch of Livy, captures {place}, beyond stock",
-                    sum(ours) - sum(stock),
-                    GOAL_MS,
-                    f"{figures}, of CPU",
-                    " ms",
-                    missed,
-                )
+            env = submitting.environment(folder) | {
+                "AIRFLOW__SPARKLINEAGE__SPARK_VERSION": "4.0.1",
+                **connections,
+            }
+            mount = f"file://{folder}/mount"
+            yield _waiting("a batch of Livy", LIVY, "on a mount", mount, env)
+            yield _waiting("a batch of Livy", LIVY, "in S3", url, env, _S3)
+            yield _waiting("a job of EMR Serverless", EMR_SERVERLESS, "in S3", url, env, _S3)
 
 
-def _phases(who: str, env: dict[str, str]) -> list[float]:
+def _waiting(
+    job: str, task: str, place: str, location: str, env: dict[str, str], missed: str = ""
+) -> Result:
+    """Measure how long a task waits before its job, beyond what the stock operator waits."""
+    env = env | {"AIRFLOW__SPARKLINEAGE__CAPTURE_LOCATION": location}
+    _phases(task, "ours", env)  # fills the tools folder
+    turns = [[_phases(task, who, env) for who in submitting.NAMES] for _ in range(RUNS // 4)]
+    ours, stock = (
+        [min(phase) for phase in zip(*runs, strict=True)] for runs in zip(*turns, strict=True)
+    )
+    figures = f"ours {submitting.described(ours)}, stock {submitting.described(stock)}, of CPU"
+    name = f"wait before {job}, captures {place}, beyond stock"
+    return Result(name, sum(ours) - sum(stock), GOAL_MS, figures, " ms", missed)
+
+
+def _phases(task: str, who: str, env: dict[str, str]) -> list[float]:
     """Give the milliseconds for which each phase keeps a core busy."""
     done = subprocess.run(
-        [sys.executable, "-c", TASK, who, "", json.dumps(submitting.LAST_RUN)],
+        [sys.executable, "-c", task, who, "", json.dumps(submitting.LAST_RUN)],
         env=env,
         capture_output=True,
         text=True,
     )
     assert done.returncode == 0, done.stderr
     printed = json.loads(done.stdout.splitlines()[-1])
-    given = [jar for jar in printed["jars"] if "/.tools/" in jar]
-    assert len(given) == (who == "ours"), "nothing was injected, so nothing was measured"
+    is_injected = "/.tools/" in json.dumps(printed["job"])
+    assert is_injected is (who == "ours"), "nothing was injected, so nothing was measured"
     return submitting.of_phases(printed["ended"])
 
 

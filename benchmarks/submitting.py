@@ -43,9 +43,11 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.providers.openlineage.plugins import listener, macros
 from airflow.sdk.bases.operator import ExecutorSafeguard
 from airflow.sdk.execution_time import supervisor, task_runner
+from airflow.sdk.listener import get_listener_manager
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
 
 OPERATORS = {"ours": SparkLineageSubmitOperator, "stock": SparkSubmitOperator}
+get_listener_manager()  # loads the plugins, before a task's process parses the DAG
 of_last_run = json.loads(sys.argv[3])
 date = datetime(2024, 5, 6, tzinfo=UTC)
 before = SimpleNamespace(run_id="before", try_number=1, map_index=-1, logical_date=None)

@@ -43,7 +43,14 @@ def open_regular(path: Path) -> BufferedReader:
     return BufferedReader(FileIO(handle), _CHUNK)
 
 
-_digests: dict[tuple[int, ...], str] = {}
+digests: dict[tuple[int, ...], str] = {}
+"""The SHA-256 digests, in hex, of the files that were read, by :func:`identity_of`."""
+
+
+def identity_of(status: os.stat_result) -> tuple[int, ...]:
+    """Give what is another for another file, and for the same file after it has changed."""
+    changes = status.st_size, status.st_mtime_ns, status.st_ctime_ns
+    return status.st_dev, status.st_ino, *changes
 
 
 def digest_of(path: Path) -> str:
@@ -52,12 +59,10 @@ def digest_of(path: Path) -> str:
     :raise OSError: if the file cannot be read, or is not regular
     """
     with open_regular(path) as content:
-        status = os.fstat(content.fileno())
-        changes = status.st_size, status.st_mtime_ns, status.st_ctime_ns
-        identity = status.st_dev, status.st_ino, *changes
-        if identity not in _digests:
-            _digests[identity] = hashlib.file_digest(content, "sha256").hexdigest()
-        return _digests[identity]
+        identity = identity_of(os.fstat(content.fileno()))
+        if identity not in digests:
+            digests[identity] = hashlib.file_digest(content, "sha256").hexdigest()
+        return digests[identity]
 
 
 # --- YAML to plain documents, and the lines of their values ---------------------------------------

@@ -17,6 +17,8 @@ from threading import Event
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from fsspec.implementations.local import LocalFileSystem
+
 from airflow_provider_sparklineage.model.rule_files import open_regular
 from airflow_provider_sparklineage.model.terms import Frozen
 from airflow_provider_sparklineage.storage import hdfs
@@ -199,7 +201,7 @@ class Objects(Frozen, frozen=True):
 
         The new connection has new credentials: the old ones may be valid for an hour only.
         """
-        if self._scheme not in hdfs.schemes:
+        if self._scheme not in (*hdfs.schemes, *_LOCAL):
             from airflow.sdk import ObjectStoragePath
             from airflow.sdk.io import attach
 
@@ -219,6 +221,10 @@ class Objects(Frozen, frozen=True):
         if self._scheme in hdfs.schemes:
             folder = urlsplit(self.url).path.rstrip("/")
             return hdfs.of_url(self.url), f"{folder}/{name}".rstrip("/") or "/"
+        if self._scheme in _LOCAL:
+            # For any store, Airflow imports the file systems of all providers, and their libraries.
+            folder = self.url.partition("://")[2].rstrip("/")
+            return LocalFileSystem(), f"{folder}/{name}".rstrip("/") or "/"
         from airflow.sdk import ObjectStoragePath
 
         try:

@@ -15,6 +15,7 @@ from airflow.providers.common.compat.sdk import AirflowTaskTimeout
 from msgspec.structs import replace
 
 from airflow_provider_sparklineage.hooks import sources
+from airflow_provider_sparklineage.model.allowance import garbage_collector_paused
 from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.exceptions import SettingsError
@@ -334,6 +335,7 @@ class Try:
         ended = (self.uncaptured or prepare.NOT_SUBMITTED) if has_ended else None
         return prepare.expected_event(declared, prepared, ended)
 
+    @garbage_collector_paused()  # the job waits for many imports, such as those of a store
     def begin(
         self,
         operator: Any,

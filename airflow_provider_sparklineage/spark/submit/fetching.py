@@ -22,7 +22,12 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from airflow_provider_sparklineage.model.exceptions import ListenerError
-from airflow_provider_sparklineage.model.rule_files import digest_of, open_regular
+from airflow_provider_sparklineage.model.rule_files import (
+    digest_of,
+    digests,
+    identity_of,
+    open_regular,
+)
 from airflow_provider_sparklineage.spark.capture import ownership
 from airflow_provider_sparklineage.spark.submit.listener import PINS, VERSION, artifact
 
@@ -79,13 +84,23 @@ def is_cached(scala: str, env: Mapping[str, str] = os.environ) -> bool:
 def cache_problem(scala: str, env: Mapping[str, str] = os.environ) -> str | None:
     """Describe the fault of the listener's jar in the cache; None if the jar has the pinned digest.
 
-    The description is a predicate without a subject, such as ``is not there``.
+    The description is a predicate without a subject, such as ``is not there``. A file that had that
+    digest when a process of this user read it is not read again for a day, unless it has changed:
+    each task would read 43 MB while its job waits.
 
     :param scala: a version of Scala that :data:`.listener.PINS` has
     :param env: the environment variables that name the folder of the cache
     """
+    jar = cached(scala, env)
+    note = jar.with_suffix(".checked")
     try:
-        digest = digest_of(cached(scala, env))
+        identity = identity_of(jar.stat())
+        if identity not in digests and _noted(note, _CHECKED_S) == [PINS[scala], *identity]:
+            digests[identity] = PINS[scala]
+        is_read = identity not in digests
+        digest = digest_of(jar)
+        if is_read and digests.get(identity) == PINS[scala]:  # not the digest of a later file
+            _note(note, [digest, *identity])
     except FileNotFoundError:
         return "is not there"
     except OSError as error:
@@ -160,9 +175,11 @@ def fetch(
     return jar
 
 
+_CHECKED_S = 86_400.0
+"""The time for which the digest of a file that does not change is remembered."""
 _FAILURE_S = 900.0
 """The time during which tasks do not repeat a fetch that failed."""
-_MAX_FAILURE_BYTES = 1 << 16
+_MAX_NOTE_BYTES = 1 << 16
 
 
 def recent_failure(scala: str, env: Mapping[str, str]) -> ListenerError | None:
@@ -175,14 +192,8 @@ def recent_failure(scala: str, env: Mapping[str, str]) -> ListenerError | None:
     :param env: the environment variables that name the folder of the cache
     :return: None if there is no such failure, or if the file cannot be read
     """
-    with (
-        contextlib.suppress(OSError, ValueError, TypeError),
-        open_regular(_failure_file(scala, env)) as file,
-    ):
-        status = os.fstat(file.fileno())
-        is_own = ownership.is_own(status, stat.S_IFREG)  # the cache may be open to other users
-        if is_own and abs(time.time() - status.st_mtime) < _FAILURE_S:
-            return ListenerError(*json.loads(file.read(_MAX_FAILURE_BYTES)))
+    with contextlib.suppress(TypeError):
+        return ListenerError(*_noted(_failure_file(scala, env), _FAILURE_S))
     return None
 
 
@@ -193,19 +204,36 @@ def note_failure(scala: str, env: Mapping[str, str], error: ListenerError) -> No
     :param env: the environment variables that name the folder of the cache
     :param error: the error of the fetch
     """
-    with contextlib.suppress(OSError):
-        file = _failure_file(scala, env)
-        file.parent.mkdir(parents=True, exist_ok=True)
-        # A file of its own is put in place: another user's link there is not followed.
-        with tempfile.TemporaryDirectory(prefix=".failed-", dir=file.parent) as work:
-            note = Path(work) / "note"
-            note.touch(mode=0o600)
-            note.write_text(json.dumps([error.problem, error.fix]), encoding="utf-8")
-            note.replace(file)
+    _note(_failure_file(scala, env), [error.problem, error.fix])
 
 
 def _failure_file(scala: str, env: Mapping[str, str]) -> Path:
     return cached(scala, env).with_suffix(".failed")
+
+
+def _noted(file: Path, seconds: float) -> Any:
+    """Give what another process of this user noted in the cache.
+
+    :return: None if that was longer ago, or if the file cannot be read
+    """
+    with contextlib.suppress(OSError, ValueError), open_regular(file) as content:
+        status = os.fstat(content.fileno())
+        is_own = ownership.is_own(status, stat.S_IFREG)  # the cache may be open to other users
+        if is_own and abs(time.time() - status.st_mtime) < seconds:
+            return json.loads(content.read(_MAX_NOTE_BYTES))
+    return None
+
+
+def _note(file: Path, noted: Any) -> None:
+    """Note something for other processes of this user, if the cache can be written."""
+    with contextlib.suppress(OSError):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        # A file of its own is put in place: another user's link there is not followed.
+        with tempfile.TemporaryDirectory(prefix=".note-", dir=file.parent) as work:
+            note = Path(work) / "note"
+            note.touch(mode=0o600)
+            note.write_text(json.dumps(noted), encoding="utf-8")
+            note.replace(file)
 
 
 _ABANDONED_S = 3600.0  # longer than any fetch takes

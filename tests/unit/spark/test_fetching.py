@@ -501,6 +501,56 @@ def test_the_digest_of_a_cached_jar_is_taken_once_before_a_job(env, given, monke
     assert len(taken) == 2
 
 
+@pytest.fixture
+def is_read_anew(env, given, monkeypatch):
+    """Whether another process reads the cached jar to know its digest, which is noted."""
+    listener_selection.fetch_for(SPARK, "spark-submit", env, location=str(given))
+    assert fetching.is_cached("2.13", env)
+    taken, file_digest = [], hashlib.file_digest
+    monkeypatch.setattr(hashlib, "file_digest", lambda *a: taken.append(a) or file_digest(*a))
+
+    def ask():
+        rule_files.digests.clear()
+        taken.clear()
+        assert fetching.is_cached("2.13", env)
+        return bool(taken)
+
+    assert not ask()
+    return ask
+
+
+def test_a_digest_is_remembered_for_a_day(env, is_read_anew):
+    note = fetching.cached("2.13", env).with_suffix(".checked")
+    assert stat.S_IMODE(note.lstat().st_mode) == 0o600
+    for age_s in (25 * 3600, -25 * 3600):
+        at = time.time() - age_s
+        os.utime(note, (at, at))
+        assert is_read_anew()
+        assert not is_read_anew()
+
+
+@pytest.mark.parametrize("content", [b"\xff garbage", b"3", b"[]", b'["a", "b"]', b"{}"])
+def test_a_digest_that_cannot_be_read_is_taken_anew(env, is_read_anew, content):
+    fetching.cached("2.13", env).with_suffix(".checked").write_bytes(content)
+    assert is_read_anew()
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a file to another user")
+def test_a_digest_that_another_user_noted_is_not_believed(env, is_read_anew):
+    os.chown(fetching.cached("2.13", env).with_suffix(".checked"), 12345, -1)
+    assert is_read_anew()
+
+
+def test_a_jar_that_was_changed_is_no_more_the_one_that_was_published(env, is_read_anew):
+    jar = fetching.cached("2.13", env)
+    status, note = jar.stat(), jar.with_suffix(".checked").read_bytes()
+    jar.write_bytes(b"x" * status.st_size)
+    os.utime(jar, ns=(status.st_atime_ns, status.st_mtime_ns))  # the time of change remains
+    rule_files.digests.clear()
+    assert "is not the file" in fetching.cache_problem("2.13", env)
+    assert jar.with_suffix(".checked").read_bytes() == note
+
+
 def test_a_failed_fetch_is_believed_for_a_quarter_of_an_hour(env):
     error = ListenerError("No route to the mirror.", "Set a proxy.")
     fetching.note_failure("2.13", env, error)
