@@ -12,6 +12,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any
@@ -47,6 +48,11 @@ PACKAGES = {
     **dict.fromkeys(("abfs", "abfss", "adl"), "apache-airflow-providers-microsoft-azure"),
 }
 """The packages that have the file systems of the schemes, for Airflow."""
+_MODULES = {
+    **dict.fromkeys(("s3", "s3a", "s3n"), "airflow.providers.amazon.aws.fs.s3"),
+    **dict.fromkeys(("gs", "gcs"), "airflow.providers.google.cloud.fs.gcs"),
+    **dict.fromkeys(("abfs", "abfss", "adl"), "airflow.providers.microsoft.azure.fs.adls"),
+}
 _LISTINGS = 10  # of a local folder, at most, if files are renamed during each
 _FOLDER_MODE, _FILE_MODE = 0o770, 0o660  # the driver's user is another user of the same group
 
@@ -222,12 +228,12 @@ class Objects(Frozen, frozen=True):
             folder = urlsplit(self.url).path.rstrip("/")
             return hdfs.of_url(self.url), f"{folder}/{name}".rstrip("/") or "/"
         if self._scheme in _LOCAL:
-            # For any store, Airflow imports the file systems of all providers, and their libraries.
-            folder = self.url.partition("://")[2].rstrip("/")
-            return LocalFileSystem(), f"{folder}/{name}".rstrip("/") or "/"
+            _, _, folder = self.url.partition("://")[2].partition("/")  # before it: a connection
+            return LocalFileSystem(), f"{f'/{folder}'.rstrip('/')}/{name}".rstrip("/") or "/"
         from airflow.sdk import ObjectStoragePath
 
         try:
+            _open(self._scheme, urlsplit(self.url).netloc.rpartition("@")[0] or None)
             path = ObjectStoragePath(self.url).joinpath(*name.split("/"))
             store = path.fs
         except ValueError as error:
@@ -237,6 +243,20 @@ class Objects(Frozen, frozen=True):
             msg = f"Airflow has no file system for {self._scheme}://: install {package}"
             raise StoreError(msg) from error
         return store, path.path
+
+
+def _open(scheme: str, conn_id: str | None) -> None:
+    """Let Airflow have the file system of a store, by the provider that has one for the scheme.
+
+    To learn all schemes, Airflow would import the file systems of all providers that are installed,
+    and with them the libraries of stores that the task has nothing to do with.
+    """
+    from airflow.sdk.io import attach
+
+    store = attach(scheme, conn_id)
+    if "fs" not in vars(store) and scheme in _MODULES:
+        with suppress(ImportError):  # Airflow says which package is missing
+            store.fs = import_module(_MODULES[scheme]).get_fs(conn_id)
 
 
 def _open_to_group(place: str, mode: int) -> None:

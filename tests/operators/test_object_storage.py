@@ -49,6 +49,49 @@ def test_that_airflow_looks_for_file_systems_imports_no_library():
     assert done.stdout.strip() == "[]"
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "file:///",
+        "file:///mnt/a b",
+        "file:///mnt/",
+        "file://who@/mnt",
+        "file:///a#b?c%20",
+        "local:///a",
+    ],
+)
+@pytest.mark.parametrize("name", ["", "a", "a/b.json"])
+def test_a_mounted_location_is_where_airflow_would_look(url, name):
+    path = ObjectStoragePath(url).joinpath(*name.split("/"))
+    store, place = Objects(url)._place(name)
+    assert (type(store), place) == (type(path.fs), path.path)
+
+
+def test_a_mounted_location_needs_no_provider(tmp_path):
+    code = (
+        "import sys; from airflow_provider_sparklineage.storage.objects import Objects; "
+        f"Objects({tmp_path.as_uri()!r}).write('a', b'1'); "
+        "print(sorted(name for name in sys.modules if name.startswith('airflow.providers.')))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+    assert (tmp_path / "a").read_bytes() == b"1"
+
+
+def test_a_store_needs_the_file_system_of_its_own_provider_alone(monkeypatch):
+    monkeypatch.setenv("AIRFLOW_CONN_LAKE", '{"conn_type": "aws", "login": "a", "password": "b"}')
+    code = (
+        "import sys; from airflow.sdk.io import fs; from airflow.sdk import ObjectStoragePath; "
+        "from airflow_provider_sparklineage.storage.objects import Objects; "
+        "store, place = Objects('s3://lake@bucket/lineage')._place('a'); "
+        "assert (type(store).__name__, place) == ('S3FileSystem', 'bucket/lineage/a'); "
+        "assert store is ObjectStoragePath('s3://lake@bucket').fs; "
+        "print(fs._register_filesystems.cache_info().currsize)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split()[-1] == "0"  # Airflow has not looked for any
+
+
 HOST = {"conn_type": "webhdfs", "host": "nn1, nn2"}
 
 
