@@ -18,8 +18,6 @@ from threading import Event
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from fsspec.implementations.local import LocalFileSystem
-
 from airflow_provider_sparklineage.model.rule_files import open_regular
 from airflow_provider_sparklineage.model.terms import Frozen
 from airflow_provider_sparklineage.storage import hdfs
@@ -228,6 +226,8 @@ class Objects(Frozen, frozen=True):
             folder = urlsplit(self.url).path.rstrip("/")
             return hdfs.of_url(self.url), f"{folder}/{name}".rstrip("/") or "/"
         if self._scheme in _LOCAL:
+            from fsspec.implementations.local import LocalFileSystem  # where Airflow is
+
             _, _, folder = self.url.partition("://")[2].partition("/")  # before it: a connection
             return LocalFileSystem(), f"{f'/{folder}'.rstrip('/')}/{name}".rstrip("/") or "/"
         from airflow.sdk import ObjectStoragePath

@@ -413,8 +413,8 @@ def test_a_driver_in_the_cluster_that_delivers_is_well(connection, found, monkey
         ("file:///proc/lineage", "This worker cannot write to file:///proc/lineage", "permissions"),
         ("nosuch://lake/lineage", "cannot write to nosuch://lake/lineage", "provider of this file"),
         (
-            "s3://no_such_connection@lake/lineage",
-            "cannot write to s3://lake/lineage",
+            "hdfs://no_such_connection@lake/lineage",
+            "cannot write to hdfs://lake/lineage",
             "connection whose id is before the @",
         ),
         ("abfs://conn@lake/lineage", "cannot be derived", "capture_location_in_spark"),
@@ -479,7 +479,7 @@ def test_the_archive_of_a_local_executor_is_well(found, home):
         ("", "CeleryExecutor", Status.WARNING, "because CeleryExecutor runs tasks on other"),
         ("none", "CeleryExecutor", Status.OK, "Events are kept nowhere"),
         ("none", "LocalExecutor", Status.OK, "Events are kept nowhere"),
-        ("s3://bucket/x", "CeleryExecutor", Status.OK, "Events are kept in s3://bucket/x."),
+        ("gs://bucket/x", "CeleryExecutor", Status.OK, "Events are kept in gs://bucket/x."),
     ],
 )
 def test_what_is_not_kept_is_reported(found, monkeypatch, url, executor, status, message):
@@ -537,7 +537,7 @@ def test_events_that_were_not_sent_are_counted(found, home, number, message):
 
 
 def test_of_an_object_store_the_doctor_does_not_know_what_was_not_sent(found, monkeypatch):
-    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__ARCHIVE_URL", "s3://bucket/x")
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__ARCHIVE_URL", "gs://bucket/x")
     assert UNSENT not in found()
 
 

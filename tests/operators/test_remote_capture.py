@@ -237,7 +237,7 @@ def test_what_others_left_long_ago_is_deleted(runs, lake):
 # --- a location that cannot be worked with --------------------------------------------------------
 
 UNREACHABLE = {
-    "no provider": ("s3://lake/lineage", r"apache-airflow-providers-amazon[s3fs]"),
+    "no provider": ("gs://lake/lineage", r"apache-airflow-providers-google"),
     "no connection": ("hdfs://nobody@namenode/lineage", "nobody"),
     "a file in its place": ("file://{tmp}/file/lineage", "NotADirectoryError"),
 }

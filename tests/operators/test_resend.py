@@ -321,7 +321,7 @@ def test_without_a_transport_nothing_is_sent(keep, resend, archive, monkeypatch)
     ("url", "code", "message"),
     [
         ("none", 2, "There is no archive"),
-        ("s3://bucket/lineage", 2, "not noted which events were not sent. Choose some"),
+        ("gs://bucket/lineage", 2, "not noted which events were not sent. Choose some"),
         ("file:///dev/null/x", 0, ""),
     ],
 )

@@ -241,7 +241,7 @@ def test_a_run_whose_xcom_is_gone_is_in_the_archive(ask, ran, is_at, archive):
 
 
 def test_an_archive_that_is_away_is_asked_once(ask, ran, is_at, monkeypatch):
-    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__ARCHIVE_URL", "s3://nobody@nowhere/x")
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__ARCHIVE_URL", "gs://nobody@nowhere/x")
     for day in (3, 4, 5):
         ran(day)
     is_at("running")

@@ -170,7 +170,7 @@ def test_one_event_is_held_in_memory_at_a_time(partitions, ran, archive, monkeyp
 
 
 def test_an_archive_that_is_away_is_a_note(partitions, ran, monkeypatch):
-    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__ARCHIVE_URL", "s3://nobody@nowhere/x")
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__ARCHIVE_URL", "gs://nobody@nowhere/x")
     ran(3)
     ran(4, accessed(of_day(4)))
     ran(5)

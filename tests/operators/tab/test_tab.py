@@ -42,7 +42,7 @@ def test_an_earlier_try_is_that_of_the_archive(ask, push, archive):
 
 def test_an_archive_that_is_away_is_a_note(ask, push, monkeypatch):
     push(event())
-    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__ARCHIVE_URL", "s3://nobody@nowhere/x")
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__ARCHIVE_URL", "gs://nobody@nowhere/x")
     answer = ask()
     assert answer["event"] == event()
     assert "could not be read from" in answer["note"]
@@ -69,7 +69,7 @@ def test_keys_of_an_archive_that_is_away_are_not_in_the_note(ask, push, monkeypa
 
 
 def test_it_is_not_asked_for_what_the_xcom_of_the_only_try_has(ask, push, is_at, monkeypatch):
-    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__ARCHIVE_URL", "s3://nobody@nowhere/x")
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__ARCHIVE_URL", "gs://nobody@nowhere/x")
     is_at("success", try_number=1)
     push(event())
     assert ask()["note"] == ""
