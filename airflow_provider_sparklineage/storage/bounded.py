@@ -87,6 +87,8 @@ def settle(call: Future[T], action: Callable[[], T]) -> None:
         call.set_exception(error)
     except BaseException as error:  # the waiting thread must not raise e.g. SystemExit
         call.set_exception(RuntimeError(f"{type(error).__name__}: {error}"))
+    finally:
+        del call, action  # else the error keeps them and they the error, until garbage is collected
 
 
 def ends_within(budget: Budget, call: Future[T]) -> bool:

@@ -7,14 +7,14 @@ without a connection.
 from __future__ import annotations
 
 import uuid
-from collections import deque
+from collections import defaultdict, deque
 from concurrent.futures import Future
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from threading import Event
+from threading import Event, Lock
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -47,10 +47,11 @@ PACKAGES = {
 }
 """The packages that have the file systems of the schemes, for Airflow."""
 _MODULES = {
-    **dict.fromkeys(("s3", "s3a", "s3n"), "airflow.providers.amazon.aws.fs.s3"),
+    **dict.fromkeys(("s3", "s3a"), "airflow.providers.amazon.aws.fs.s3"),
     **dict.fromkeys(("gs", "gcs"), "airflow.providers.google.cloud.fs.gcs"),
-    **dict.fromkeys(("abfs", "abfss", "adl"), "airflow.providers.microsoft.azure.fs.adls"),
+    **dict.fromkeys(("abfs", "abfss"), "airflow.providers.microsoft.azure.fs.adls"),
 }
+"""Airflow's modules with the file systems of the schemes."""
 _LISTINGS = 10  # of a local folder, at most, if files are renamed during each
 _FOLDER_MODE, _FILE_MODE = 0o770, 0o660  # the driver's user is another user of the same group
 
@@ -205,16 +206,23 @@ class Objects(Frozen, frozen=True):
 
         The new connection has new credentials: the old ones may be valid for an hour only.
         """
-        if self._scheme not in (*hdfs.schemes, *_LOCAL):
-            from airflow.sdk import ObjectStoragePath
+        if self._scheme not in hdfs.schemes:
             from airflow.sdk.io import attach
 
-            path = ObjectStoragePath(self.url)
-            vars(attach(path.protocol or "file", path.conn_id)).pop("fs", None)
+            _opened.pop((self._scheme, self._conn_id), None)
+            vars(attach(self._scheme, self._conn_id)).pop("fs", None)
 
     @property
     def _scheme(self) -> str:
         return self.url.partition("://")[0]
+
+    @property
+    def _conn_id(self) -> str | None:
+        return self._host.rpartition("@")[0] or None
+
+    @property
+    def _host(self) -> str:
+        return self.url.partition("://")[2].partition("/")[0]
 
     def _place(self, name: str) -> tuple[Any, str]:
         """Give the file system of the URL, and the path of the file ``name`` in it.
@@ -225,15 +233,19 @@ class Objects(Frozen, frozen=True):
         if self._scheme in hdfs.schemes:
             folder = urlsplit(self.url).path.rstrip("/")
             return hdfs.of_url(self.url), f"{folder}/{name}".rstrip("/") or "/"
-        if self._scheme in _LOCAL:
+        host = self._host.rpartition("@")[2]
+        folder = f"{host}/{self.url.partition('://')[2].partition('/')[2]}".rstrip("/")
+        place = f"{folder}/{name}".rstrip("/") or "/"
+        if self._scheme in _LOCAL and not host:
             from fsspec.implementations.local import LocalFileSystem  # where Airflow is
 
-            _, _, folder = self.url.partition("://")[2].partition("/")  # before it: a connection
-            return LocalFileSystem(), f"{f'/{folder}'.rstrip('/')}/{name}".rstrip("/") or "/"
+            return LocalFileSystem(), place
+        with suppress(ImportError):  # below, Airflow says which package is missing
+            if self._scheme in _MODULES:
+                return _open(self._scheme, self._conn_id), place
         from airflow.sdk import ObjectStoragePath
 
         try:
-            _open(self._scheme, urlsplit(self.url).netloc.rpartition("@")[0] or None)
             path = ObjectStoragePath(self.url).joinpath(*name.split("/"))
             store = path.fs
         except ValueError as error:
@@ -245,18 +257,28 @@ class Objects(Frozen, frozen=True):
         return store, path.path
 
 
-def _open(scheme: str, conn_id: str | None) -> None:
-    """Let Airflow have the file system of a store, by the provider that has one for the scheme.
+_opened: dict[tuple[str, str | None], Any] = {}
+_opening: defaultdict[tuple[str, str | None], Lock] = defaultdict(Lock)
+
+
+def _open(scheme: str, conn_id: str | None) -> Any:
+    """Give the file system of a store, the same to all threads, by Airflow's module for the scheme.
 
     To learn all schemes, Airflow would import the file systems of all providers that are installed,
-    and with them the libraries of stores that the task has nothing to do with.
+    and with them the libraries of stores that the task has nothing to do with. A file system that
+    Airflow has opened, or that the user has attached, is taken.
+
+    :raise ImportError: if the provider or a package that it needs is not installed
     """
     from airflow.sdk.io import attach
 
-    store = attach(scheme, conn_id)
-    if "fs" not in vars(store) and scheme in _MODULES:
-        with suppress(ImportError):  # Airflow says which package is missing
-            store.fs = import_module(_MODULES[scheme]).get_fs(conn_id)
+    store = scheme, conn_id
+    with _opening[store]:
+        if (attached := vars(attach(scheme, conn_id)).get("fs")) is not None:
+            return attached
+        if store not in _opened:
+            _opened[store] = import_module(_MODULES[scheme]).get_fs(conn_id)
+        return _opened[store]
 
 
 def _open_to_group(place: str, mode: int) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import gc
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 from airflow.providers.common.compat.sdk import AirflowTaskTimeout
 
 from airflow_provider_sparklineage.lineage import bundle as bundles
-from airflow_provider_sparklineage.operators.attempt import collect, publish, task_try
+from airflow_provider_sparklineage.operators.attempt import collect, publish, submit, task_try
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
 
 pytestmark = pytest.mark.airflow
@@ -90,6 +91,26 @@ def test_a_timeout_while_collecting_gives_up_leaves_an_event_too(ended, monkeypa
         assert {"collection_cut", "merge_failed"} & set(found), number
         number += 1
     assert number > 6
+
+
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("fails", [False, True])
+def test_garbage_is_collected_again_once_the_job_is_set_up_however_that_ends(
+    spark_submit, execute, monkeypatch, strict, fails
+):
+    seen = []
+
+    def injected(*given):
+        seen.append(gc.isenabled())
+        return 1 / 0 if fails else inject(*given)
+
+    inject = submit.submittable
+    monkeypatch.setattr(submit, "submittable", injected)
+    task = SparkLineageSubmitOperator(task_id="revenue", application="job.py", strict=strict)
+    with pytest.raises(ZeroDivisionError) if fails and strict else nullcontext():
+        execute(task)
+    assert seen == [False]
+    assert gc.isenabled()
 
 
 def test_garbage_is_collected_again_after_the_merge_however_it_ends(

@@ -85,22 +85,26 @@ def cache_problem(scala: str, env: Mapping[str, str] = os.environ) -> str | None
     """Describe the fault of the listener's jar in the cache; None if the jar has the pinned digest.
 
     The description is a predicate without a subject, such as ``is not there``. A file that had that
-    digest when a process of this user read it is not read again for a day, unless it has changed:
-    each task would read 43 MB while its job waits.
+    digest when a process of this user read it is not read again for a day, unless it has changed or
+    other users may write it: each task would read 43 MB while its job waits.
 
     :param scala: a version of Scala that :data:`.listener.PINS` has
     :param env: the environment variables that name the folder of the cache
     """
     jar = cached(scala, env)
-    note = jar.with_suffix(".checked")
+    note = jar.with_suffix(f".checked-{os.getuid()}")
     try:
-        identity = identity_of(jar.stat())
-        if identity not in digests and _noted(note, _CHECKED_S) == [PINS[scala], *identity]:
+        status = jar.stat()
+        identity = identity_of(status)
+        # The number of the device, which is the first, is another for each mount.
+        noted = [PINS[scala], *identity[1:]]
+        is_closed = status.st_uid in (0, os.getuid()) and not status.st_mode & _OTHERS_MAY_WRITE
+        if is_closed and identity not in digests and _noted(note, _CHECKED_S) == noted:
             digests[identity] = PINS[scala]
         is_read = identity not in digests
         digest = digest_of(jar)
-        if is_read and digests.get(identity) == PINS[scala]:  # not the digest of a later file
-            _note(note, [digest, *identity])
+        if is_closed and is_read and digests.get(identity) == PINS[scala]:  # of the same file
+            _note(note, noted)
     except FileNotFoundError:
         return "is not there"
     except OSError as error:
@@ -175,6 +179,7 @@ def fetch(
     return jar
 
 
+_OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _CHECKED_S = 86_400.0
 """The time for which the digest of a file that does not change is remembered."""
 _FAILURE_S = 900.0
@@ -216,7 +221,7 @@ def _noted(file: Path, seconds: float) -> Any:
 
     :return: None if that was longer ago, or if the file cannot be read
     """
-    with contextlib.suppress(OSError, ValueError), open_regular(file) as content:
+    with contextlib.suppress(OSError, ValueError, RecursionError), open_regular(file) as content:
         status = os.fstat(content.fileno())
         is_own = ownership.is_own(status, stat.S_IFREG)  # the cache may be open to other users
         if is_own and abs(time.time() - status.st_mtime) < seconds:
@@ -241,7 +246,7 @@ _ABANDONED_S = 3600.0  # longer than any fetch takes
 
 def _remove_abandoned(folder: Path) -> None:
     """Remove the folders of this user's fetches that were killed; each may have a whole jar."""
-    for work in folder.glob(".fetch-*"):
+    for work in (*folder.glob(".fetch-*"), *folder.glob(".note-*")):
         with contextlib.suppress(OSError):
             status = work.lstat()
             is_own = ownership.is_own(status, stat.S_IFDIR)
@@ -258,6 +263,7 @@ def _fill(jar: Path, scala: str, fetcher: Fetcher, progress: Progress) -> None:
             problem = f"The fetched {problem}; it is not used."
             fix = f"A repository or a proxy gave another file than {artifact(scala)} {VERSION}."
             raise ListenerError(problem, fix)
+        fetched.chmod(stat.S_IMODE(fetched.stat().st_mode) & ~_OTHERS_MAY_WRITE)
         put_in_place(fetched, jar)
 
 

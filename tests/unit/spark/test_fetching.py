@@ -501,6 +501,10 @@ def test_the_digest_of_a_cached_jar_is_taken_once_before_a_job(env, given, monke
     assert len(taken) == 2
 
 
+def note_of(env):
+    return fetching.cached("2.13", env).with_suffix(f".checked-{os.getuid()}")
+
+
 @pytest.fixture
 def is_read_anew(env, given, monkeypatch):
     """Whether another process reads the cached jar to know its digest, which is noted."""
@@ -520,7 +524,7 @@ def is_read_anew(env, given, monkeypatch):
 
 
 def test_a_digest_is_remembered_for_a_day(env, is_read_anew):
-    note = fetching.cached("2.13", env).with_suffix(".checked")
+    note = note_of(env)
     assert stat.S_IMODE(note.lstat().st_mode) == 0o600
     for age_s in (25 * 3600, -25 * 3600):
         at = time.time() - age_s
@@ -529,26 +533,34 @@ def test_a_digest_is_remembered_for_a_day(env, is_read_anew):
         assert not is_read_anew()
 
 
-@pytest.mark.parametrize("content", [b"\xff garbage", b"3", b"[]", b'["a", "b"]', b"{}"])
+@pytest.mark.parametrize("content", [b"\xff garbage", b"3", b"[]", b'["a", "b"]', b"[" * 60_000])
 def test_a_digest_that_cannot_be_read_is_taken_anew(env, is_read_anew, content):
-    fetching.cached("2.13", env).with_suffix(".checked").write_bytes(content)
+    note_of(env).write_bytes(content)
     assert is_read_anew()
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can give a file to another user")
 def test_a_digest_that_another_user_noted_is_not_believed(env, is_read_anew):
-    os.chown(fetching.cached("2.13", env).with_suffix(".checked"), 12345, -1)
+    os.chown(note_of(env), 12345, -1)
     assert is_read_anew()
+
+
+@pytest.mark.parametrize("mode", [0o664, 0o646])
+def test_of_a_jar_that_others_may_write_no_digest_is_remembered(env, is_read_anew, mode):
+    note_of(env).unlink()
+    fetching.cached("2.13", env).chmod(mode)
+    assert is_read_anew()
+    assert not note_of(env).exists()
 
 
 def test_a_jar_that_was_changed_is_no_more_the_one_that_was_published(env, is_read_anew):
     jar = fetching.cached("2.13", env)
-    status, note = jar.stat(), jar.with_suffix(".checked").read_bytes()
+    status, note = jar.stat(), note_of(env).read_bytes()
     jar.write_bytes(b"x" * status.st_size)
     os.utime(jar, ns=(status.st_atime_ns, status.st_mtime_ns))  # the time of change remains
     rule_files.digests.clear()
     assert "is not the file" in fetching.cache_problem("2.13", env)
-    assert jar.with_suffix(".checked").read_bytes() == note
+    assert note_of(env).read_bytes() == note
 
 
 def test_a_failed_fetch_is_believed_for_a_quarter_of_an_hour(env):

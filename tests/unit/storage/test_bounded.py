@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import threading
+import weakref
+from functools import partial
 
 import pytest
 
@@ -89,3 +92,22 @@ def test_a_kill_ends_a_share_at_once():
     merging = Budget(lambda: now[0]).part(2 / 3)
     now[0] = 3.0
     assert merging.is_spent()
+
+
+def test_of_a_call_that_failed_nothing_is_kept():
+    class Content:
+        """Megabytes that could not be uploaded."""
+
+    def fail(content):
+        raise PermissionError(content)
+
+    content = Content()
+    kept = weakref.ref(content)
+    gc.disable()  # as while a submission is set up
+    try:
+        with pytest.raises(StoreError):
+            within_budget(UNLIMITED, partial(fail, content), "tried")
+        del content
+        assert kept() is None
+    finally:
+        gc.enable()
