@@ -71,7 +71,7 @@ def states(run_dag, tmp_path):
     return states
 
 
-@pytest.mark.parametrize("on_finding", long_after(1, ["fail", "skip"]))
+@pytest.mark.parametrize("on_finding", long_after(0, ["fail", "skip"]))
 def test_what_follows_runs_if_the_partition_of_the_day_is_up_to_date(states, gauges, on_finding):
     assert states(FRESH, on_finding) == {"check": "success", "report": "success"}
     dataset = "file:/flights/lake/daily_delays"

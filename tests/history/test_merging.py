@@ -306,6 +306,7 @@ def test_many_more_events_than_there_were_need_other_buckets(made, tmp_path):
     assert of_store(store) == of_store(whole)
 
 
+@pytest.mark.long
 def test_the_tables_of_many_events_are_made_in_rounds(made, tmp_path):
     few, whole = (Store(str(tmp_path / name)) for name in ("few", "whole"))
     events = [one for number in range(10) for one in day_of(number)]
