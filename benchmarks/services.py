@@ -14,6 +14,7 @@ import sys
 import tempfile
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -215,28 +216,13 @@ def _submitting() -> Iterator[Result]:
 def _waiting(
     job: str, task: str, place: str, location: str, env: dict[str, str], missed: str = ""
 ) -> Result:
-    """Measure how long a task waits before its job, beyond what the stock operator waits."""
-    env = env | {"AIRFLOW__SPARKLINEAGE__CAPTURE_LOCATION": location}
-    _phases(task, "ours", env)  # fills the tools folder
-    turns = [[_phases(task, who, env) for who in submitting.NAMES] for _ in range(RUNS // 4)]
-    ours, stock = (
-        [min(phase) for phase in zip(*runs, strict=True)] for runs in zip(*turns, strict=True)
-    )
-    figures = f"ours {submitting.described(ours)}, stock {submitting.described(stock)}, of CPU"
-    name = f"wait before {job}, captures {place}, beyond stock"
-    return Result(name, sum(ours) - sum(stock), GOAL_MS, figures, " ms", missed)
+    phases = partial(_phases, task, env | {"AIRFLOW__SPARKLINEAGE__CAPTURE_LOCATION": location})
+    phases("ours")  # fills the tools folder
+    return submitting.waiting(f"{job}, captures {place}", phases, GOAL_MS, missed)
 
 
-def _phases(task: str, who: str, env: dict[str, str]) -> list[float]:
-    """Give the milliseconds for which each phase keeps a core busy."""
-    done = subprocess.run(
-        [sys.executable, "-c", task, who, "", json.dumps(submitting.LAST_RUN)],
-        env=env,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
-    printed = json.loads(done.stdout.splitlines()[-1])
+def _phases(task: str, env: dict[str, str], who: str) -> list[float]:
+    printed = submitting.printed_by(task, who, env)
     is_injected = "/.tools/" in json.dumps(printed["job"])
     assert is_injected is (who == "ours"), "nothing was injected, so nothing was measured"
     return submitting.of_phases(printed["ended"])

@@ -16,16 +16,17 @@ import os
 import subprocess
 import sys
 import tempfile
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import airflow_provider_sparklineage
 from airflow_provider_sparklineage.spark.submit import fetching, listener_selection
 from benchmarks.results import Result
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 RUNS = 7
 GOALS_MS = {2: 100, 50: 150}
@@ -145,40 +146,53 @@ def measured() -> Iterator[Result]:
     make_ready()
     with tempfile.TemporaryDirectory() as folder:
         for count, goal in GOALS_MS.items():
-            turns = [[_phases(name, count, Path(folder)) for name in NAMES] for _ in range(RUNS)]
-            # Of each phase the quickest run: noise only ever adds.
-            ours, stock = (
-                [min(phase) for phase in zip(*runs, strict=True)]
-                for runs in zip(*turns, strict=True)
-            )
-            figures = f"ours {described(ours)}, stock {described(stock)}, of CPU"
-            name = f"wait before a submission with {count} templated arguments, beyond stock"
-            yield Result(name, sum(ours) - sum(stock), goal, figures, " ms", _MISSED)
+            job = f"a submission with {count} templated arguments"
+            yield waiting(job, partial(_phases, count, Path(folder)), goal, _MISSED)
 
 
-def described(phases: list[float]) -> str:
+def waiting(job: str, phases: Callable[[str], list[float]], goal: float, missed: str) -> Result:
+    """Measure how long a task waits before its job, beyond what the stock operator waits.
+
+    :param phases: gives the milliseconds of each phase, of one of :data:`NAMES`
+    """
+    turns = [[phases(name) for name in NAMES] for _ in range(RUNS)]
+    # Of each phase the quickest run: noise only ever adds.
+    ours, stock = (
+        [min(phase) for phase in zip(*runs, strict=True)] for runs in zip(*turns, strict=True)
+    )
+    figures = f"ours {_described(ours)}, stock {_described(stock)}, of CPU"
+    name = f"wait before {job}, beyond stock"
+    return Result(name, sum(ours) - sum(stock), goal, figures, " ms", missed)
+
+
+def _described(phases: list[float]) -> str:
     """Give the sum of the phases, and each of them, for people."""
     of_each = ", ".join(f"{name} {ms:.0f}" for name, ms in zip(PHASES, phases, strict=True))
     return f"{sum(phases):.0f} ms ({of_each})"
 
 
-def _phases(name: str, count: int, folder: Path) -> list[float]:
-    """Give the milliseconds for which each phase keeps a core busy."""
-    done = subprocess.run(
-        [sys.executable, "-c", TASK, name, str(count), json.dumps(LAST_RUN)],
-        env=environment(folder),
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
-    printed = json.loads(done.stdout.splitlines()[-1])
+def _phases(count: int, folder: Path, name: str) -> list[float]:
+    printed = printed_by(TASK, name, environment(folder), str(count))
     assert printed["injected"] is (name == "ours"), "nothing was injected, so nothing was measured"
     assert printed["traced"] == (count if name == "ours" else 0), "what has no spans is not traced"
     return of_phases(printed["ended"])
 
 
+def printed_by(task: str, name: str, env: dict[str, str], argument: str = "") -> dict[str, Any]:
+    """Run a task's script in a process of its own; give what it prints at its end."""
+    done = subprocess.run(
+        [sys.executable, "-c", task, name, argument, json.dumps(LAST_RUN)],
+        env=env,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    printed: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return printed
+
+
 def of_phases(ended: list[float]) -> list[float]:
-    """Give the length of each phase, from the times at which they ended."""
+    """Give the milliseconds for which each phase kept a core busy, from when each has ended."""
     return [after - before for before, after in pairwise(ended)]
 
 

@@ -209,20 +209,20 @@ class Objects(Frozen, frozen=True):
         if self._scheme not in hdfs.schemes:
             from airflow.sdk.io import attach
 
-            _opened.pop((self._scheme, self._conn_id), None)
-            vars(attach(self._scheme, self._conn_id)).pop("fs", None)
+            conn_id, _, _ = self._parts
+            _opened.pop((self._scheme, conn_id), None)
+            vars(attach(self._scheme, conn_id)).pop("fs", None)
 
     @property
     def _scheme(self) -> str:
         return self.url.partition("://")[0]
 
     @property
-    def _conn_id(self) -> str | None:
-        return self._host.rpartition("@")[0] or None
-
-    @property
-    def _host(self) -> str:
-        return self.url.partition("://")[2].partition("/")[0]
+    def _parts(self) -> tuple[str | None, str, str]:
+        """The connection's id, the host or bucket, and the folder."""
+        authority, _, folder = self.url.partition("://")[2].partition("/")
+        conn_id, _, host = authority.rpartition("@")
+        return conn_id or None, host, folder
 
     def _place(self, name: str) -> tuple[Any, str]:
         """Give the file system of the URL, and the path of the file ``name`` in it.
@@ -233,16 +233,15 @@ class Objects(Frozen, frozen=True):
         if self._scheme in hdfs.schemes:
             folder = urlsplit(self.url).path.rstrip("/")
             return hdfs.of_url(self.url), f"{folder}/{name}".rstrip("/") or "/"
-        host = self._host.rpartition("@")[2]
-        folder = f"{host}/{self.url.partition('://')[2].partition('/')[2]}".rstrip("/")
-        place = f"{folder}/{name}".rstrip("/") or "/"
+        conn_id, host, folder = self._parts
+        place = f"{f'{host}/{folder}'.rstrip('/')}/{name}".rstrip("/") or "/"
         if self._scheme in _LOCAL and not host:
             from fsspec.implementations.local import LocalFileSystem  # where Airflow is
 
             return LocalFileSystem(), place
-        with suppress(ImportError):  # below, Airflow says which package is missing
-            if self._scheme in _MODULES:
-                return _open(self._scheme, self._conn_id), place
+        if self._scheme in _MODULES:
+            with suppress(ImportError):  # below, Airflow says which package is missing
+                return _open(self._scheme, conn_id), place
         from airflow.sdk import ObjectStoragePath
 
         try:

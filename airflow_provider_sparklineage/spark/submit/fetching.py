@@ -84,32 +84,43 @@ def is_cached(scala: str, env: Mapping[str, str] = os.environ) -> bool:
 def cache_problem(scala: str, env: Mapping[str, str] = os.environ) -> str | None:
     """Describe the fault of the listener's jar in the cache; None if the jar has the pinned digest.
 
-    The description is a predicate without a subject, such as ``is not there``. A file that had that
-    digest when a process of this user read it is not read again for a day, unless it has changed or
-    other users may write it: each task would read 43 MB while its job waits.
+    The description is a predicate without a subject, such as ``is not there``.
 
     :param scala: a version of Scala that :data:`.listener.PINS` has
     :param env: the environment variables that name the folder of the cache
     """
-    jar = cached(scala, env)
-    note = jar.with_suffix(f".checked-{os.getuid()}")
     try:
-        status = jar.stat()
-        identity = identity_of(status)
-        # The number of the device, which is the first, is another for each mount.
-        noted = [PINS[scala], *identity[1:]]
-        is_closed = status.st_uid in (0, os.getuid()) and not status.st_mode & _OTHERS_MAY_WRITE
-        if is_closed and identity not in digests and _noted(note, _CHECKED_S) == noted:
-            digests[identity] = PINS[scala]
-        is_read = identity not in digests
-        digest = digest_of(jar)
-        if is_closed and is_read and digests.get(identity) == PINS[scala]:  # of the same file
-            _note(note, noted)
+        digest = _digest_of_cached(cached(scala, env), PINS[scala])
     except FileNotFoundError:
         return "is not there"
     except OSError as error:
         return f"cannot be read ({error.strerror or error})"
     return None if digest == PINS[scala] else "is not the file that was published, by its digest"
+
+
+def _digest_of_cached(jar: Path, pin: str) -> str:
+    """Give the digest of a jar in the cache.
+
+    A jar that had the pinned digest when a process of this user read it is not read again for a
+    day, unless it has changed or other users may write it: each task would read 43 MB while its job
+    waits.
+
+    :raise OSError: if the jar cannot be read
+    """
+    status = jar.stat()
+    identity = identity_of(status)
+    is_closed = status.st_uid in (0, os.getuid()) and not status.st_mode & _OTHERS_MAY_WRITE
+    if identity in digests or not is_closed:
+        return digest_of(jar)
+    note = jar.with_suffix(f".checked-{os.getuid()}")
+    checked = [pin, *identity[1:]]  # the device, which is left out, is another for each mount
+    if _noted(note, _CHECKED_S) == checked:
+        digests[identity] = pin
+        return digest_of(jar)
+    digest = digest_of(jar)
+    if digests.get(identity) == pin:  # else the jar has been replaced meanwhile, or is damaged
+        _note(note, checked)
+    return digest
 
 
 def digest_problem(jar: Path, scala: str) -> str | None:

@@ -488,11 +488,18 @@ def test_a_resolver_that_hangs_is_ended_and_tasks_do_not_ask_it_again_for_a_whil
     assert asked.read_text() == "x\nx\n"
 
 
-def test_the_digest_of_a_cached_jar_is_taken_once_before_a_job(env, given, monkeypatch):
-    jar = listener_selection.fetch_for(SPARK, "spark-submit", env, location=str(given))
-    options = SimpleNamespace(fetch_listener=True, listener_jar=None)
+@pytest.fixture
+def taken(monkeypatch):
+    """Note each digest that is taken, for which a whole file is read."""
     taken, file_digest = [], hashlib.file_digest
     monkeypatch.setattr(hashlib, "file_digest", lambda *a: taken.append(a) or file_digest(*a))
+    return taken
+
+
+def test_the_digest_of_a_cached_jar_is_taken_once_before_a_job(env, given, taken):
+    jar = listener_selection.fetch_for(SPARK, "spark-submit", env, location=str(given))
+    options = SimpleNamespace(fetch_listener=True, listener_jar=None)
+    taken.clear()
     assert listener_selection.jar_in_task(SPARK, "spark-submit", options, env) == str(jar)
     rule_files.digest_of(jar)  # as for the tools folder
     assert len(taken) == 1
@@ -506,12 +513,10 @@ def note_of(env):
 
 
 @pytest.fixture
-def is_read_anew(env, given, monkeypatch):
+def is_read_anew(env, given, taken):
     """Whether another process reads the cached jar to know its digest, which is noted."""
     listener_selection.fetch_for(SPARK, "spark-submit", env, location=str(given))
     assert fetching.is_cached("2.13", env)
-    taken, file_digest = [], hashlib.file_digest
-    monkeypatch.setattr(hashlib, "file_digest", lambda *a: taken.append(a) or file_digest(*a))
 
     def ask():
         rule_files.digests.clear()
