@@ -13,6 +13,7 @@ from collections.abc import Collection, Mapping
 from contextlib import contextmanager
 from copy import copy
 from functools import partial
+from operator import is_, itemgetter
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from airflow.providers.common.compat.sdk import (
@@ -242,7 +243,7 @@ def extend(operator_class: Any) -> None:
     note_converters(operator_class)
     # If a subclass has a property in place of an argument, getattr() gives the property itself.
     # That equals no value, so the constructor always sets the argument.
-    put("_lineage_defaults", {name: getattr(operator_class, name) for name in ARGUMENTS})
+    put("_lineage_defaults", tuple(getattr(operator_class, name) for name in ARGUMENTS))
 
 
 def _with_declared(fields: Sequence[str]) -> Sequence[str]:
@@ -315,9 +316,12 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
         relay_spark_events: bool | None = None,
         **kwargs: Any,
     ) -> None:
-        values = dict(locals())  # of the arguments: nothing else has been assigned yet
+        values = _arguments_of(locals())  # nothing else has been assigned yet
         super().__init__(**kwargs)
         if self.is_adopted:  # a mapped task; the arguments are `default_args` of other operators
+            return
+        defaults: tuple[object, ...] = self._lineage_defaults  # type: ignore[attr-defined]
+        if all(map(is_, values, defaults)):  # as for most tasks
             return
         check_arguments(
             on_partition_mismatch,
@@ -325,10 +329,9 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
             on_partition_mismatch_callback,
             record_asset_partitions,
         )
-        defaults: dict[str, object] = self._lineage_defaults  # type: ignore[attr-defined]
-        for name, default in defaults.items():
-            if values[name] is not default:
-                setattr(self, name, values[name])
+        for name, value, default in zip(ARGUMENTS, values, defaults, strict=True):
+            if value is not default:
+                setattr(self, name, value)
         if reads or writes:
             self._depend_on_declared_lineage()
 
@@ -761,3 +764,5 @@ def _mapping_without(
 
 ARGUMENTS = tuple(inspect.unwrap(LineageMixin.__init__).__kwdefaults__)
 """Names of the arguments that the mixin adds to an operator."""
+
+_arguments_of = itemgetter(*ARGUMENTS)
