@@ -45,12 +45,12 @@ from msgspec.structs import replace
 
 from airflow_provider_sparklineage.event.stored import stored
 from airflow_provider_sparklineage.model.exceptions import ArchiveError, DocumentError
+from airflow_provider_sparklineage.model.files import open_regular
 from airflow_provider_sparklineage.model.representation import (
     DEFAULT_MAX_EVENT_BYTES,
     MAX_KEPT_BYTES,
     Answered,
 )
-from airflow_provider_sparklineage.model.rule_files import open_regular
 from airflow_provider_sparklineage.model.terms import Frozen
 from airflow_provider_sparklineage.spark.capture.ownership import is_own, is_sweep_due, modified
 from airflow_provider_sparklineage.storage.bounded import reason, within

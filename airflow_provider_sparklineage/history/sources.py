@@ -35,7 +35,7 @@ from airflow_provider_sparklineage.history.facts import Reason, Try, facts_of
 from airflow_provider_sparklineage.history.store import INCOMING, Store, is_store, local_path
 from airflow_provider_sparklineage.model.credentials import scrub
 from airflow_provider_sparklineage.model.exceptions import SparkLineageError, UnusableInputError
-from airflow_provider_sparklineage.model.rule_files import open_regular
+from airflow_provider_sparklineage.model.files import open_regular
 from airflow_provider_sparklineage.model.terms import EVENTS, MANIFEST, OBSERVATIONS
 from airflow_provider_sparklineage.storage.bounded import reason
 from airflow_provider_sparklineage.storage.objects import Objects

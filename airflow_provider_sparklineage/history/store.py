@@ -44,7 +44,7 @@ from msgspec import Meta, Struct
 from airflow_provider_sparklineage.history.tables import VERSION
 from airflow_provider_sparklineage.model.credentials import scrub
 from airflow_provider_sparklineage.model.exceptions import HistoryError, SparkLineageError
-from airflow_provider_sparklineage.model.rule_files import open_regular
+from airflow_provider_sparklineage.model.files import open_regular
 from airflow_provider_sparklineage.model.texts import some
 from airflow_provider_sparklineage.storage.bounded import StoreError, reason, remedy
 from airflow_provider_sparklineage.storage.objects import Objects

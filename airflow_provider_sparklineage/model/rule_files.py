@@ -6,13 +6,8 @@ the words for errors.
 
 from __future__ import annotations
 
-import errno
-import hashlib
-import os
 import re
-import stat
 from difflib import get_close_matches
-from io import BufferedReader, FileIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeAlias, TypeVar
 
@@ -21,52 +16,13 @@ import yaml
 from msgspec import field
 
 from airflow_provider_sparklineage.model.exceptions import RulesError
+from airflow_provider_sparklineage.model.files import open_regular
 from airflow_provider_sparklineage.model.terms import Frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 
-_CHUNK = 1024 * 1024
-
-
-def open_regular(path: Path) -> BufferedReader:
-    """Open a regular file for reading, without waiting.
-
-    :raise OSError: if the file cannot be opened, or is not regular; ``strerror`` is the reason
-    """
-    # Without O_NONBLOCK, opening a named pipe would wait until another process writes to it.
-    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    if not stat.S_ISREG(os.fstat(handle).st_mode):
-        os.close(handle)
-        raise OSError(errno.EINVAL, "it is no regular file", str(path))
-    return BufferedReader(FileIO(handle), _CHUNK)
-
-
-digests: dict[tuple[int, ...], str] = {}
-"""The SHA-256 digests, in hex, of the files that were read, by :func:`identity_of`."""
-
-
-def identity_of(status: os.stat_result) -> tuple[int, ...]:
-    """Give what is another for another file, and for the same file after it has changed."""
-    changes = status.st_size, status.st_mtime_ns, status.st_ctime_ns
-    return status.st_dev, status.st_ino, *changes
-
-
-def digest_of(path: Path) -> str:
-    """Give the SHA-256 digest of a file, in hex; a file that has not changed is read once.
-
-    :raise OSError: if the file cannot be read, or is not regular
-    """
-    with open_regular(path) as content:
-        identity = identity_of(os.fstat(content.fileno()))
-        if identity not in digests:
-            digests[identity] = hashlib.file_digest(content, "sha256").hexdigest()
-        return digests[identity]
-
-
-# --- YAML to plain documents, and the lines of their values ---------------------------------------
-#
 # The documents are made of the parser's events. So no tag of YAML makes an object, every mistake
 # has its line, and libyaml can be used, which most builds of PyYAML have and which is ten times as
 # fast. All scalars remain the texts that were written: 1.10 is not 1.1, and 2024-05-06 is not a

@@ -18,7 +18,7 @@ from threading import Event, Lock
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from airflow_provider_sparklineage.model.rule_files import open_regular
+from airflow_provider_sparklineage.model.files import open_regular
 from airflow_provider_sparklineage.model.terms import Frozen
 from airflow_provider_sparklineage.storage import hdfs
 from airflow_provider_sparklineage.storage.bounded import (

@@ -21,7 +21,7 @@ import yaml
 from msgspec.structs import replace
 
 from airflow_provider_sparklineage.model.exceptions import ListenerError
-from airflow_provider_sparklineage.model.rule_files import open_regular
+from airflow_provider_sparklineage.model.files import open_regular
 from airflow_provider_sparklineage.operators.adapters import airflow_transport
 from airflow_provider_sparklineage.operators.adapters.spark_submit import TRANSPORT_FLAG
 from airflow_provider_sparklineage.spark.submit.deploy_mode import PIPELINES, Target

@@ -17,7 +17,7 @@ from typing import IO, TYPE_CHECKING
 
 from airflow_provider_sparklineage.model.budget import Budget
 from airflow_provider_sparklineage.model.credentials import logger
-from airflow_provider_sparklineage.model.rule_files import open_regular
+from airflow_provider_sparklineage.model.files import open_regular
 from airflow_provider_sparklineage.storage.bounded import StoreError
 from airflow_provider_sparklineage.storage.objects import Objects, downloaded
 

@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING, Any, ClassVar, NamedTuple
 import msgspec
 
 from airflow_provider_sparklineage.model.exceptions import CaptureError, UnusableInputError
-from airflow_provider_sparklineage.model.rule_files import open_regular
+from airflow_provider_sparklineage.model.files import open_regular
 from airflow_provider_sparklineage.model.terms import JobName
 from airflow_provider_sparklineage.spark.capture import bundle as capture
 from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle, Manifest

@@ -18,7 +18,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import msgspec
 
-from airflow_provider_sparklineage.model.rule_files import open_regular
+from airflow_provider_sparklineage.model.files import open_regular
 from airflow_provider_sparklineage.model.texts import truncated
 
 if TYPE_CHECKING:

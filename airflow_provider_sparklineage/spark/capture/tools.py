@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.exceptions import CaptureError
-from airflow_provider_sparklineage.model.rule_files import digest_of
+from airflow_provider_sparklineage.model.files import digest_of
 from airflow_provider_sparklineage.spark.capture import remote
 from airflow_provider_sparklineage.spark.capture.bundle import in_spark
 from airflow_provider_sparklineage.storage.bounded import StoreError, within_budget

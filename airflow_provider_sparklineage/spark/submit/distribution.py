@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import javaproperties
 
 from airflow_provider_sparklineage.model.exceptions import ListenerError
-from airflow_provider_sparklineage.model.rule_files import open_regular
+from airflow_provider_sparklineage.model.files import open_regular
 from airflow_provider_sparklineage.model.terms import Frozen
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from airflow_provider_sparklineage.model.exceptions import ListenerError
-from airflow_provider_sparklineage.model.rule_files import (
+from airflow_provider_sparklineage.model.files import (
     digest_of,
     digests,
     identity_of,

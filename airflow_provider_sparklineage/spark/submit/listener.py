@@ -16,7 +16,7 @@ import zlib
 from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.model.exceptions import ListenerError
-from airflow_provider_sparklineage.model.rule_files import digest_of, open_regular
+from airflow_provider_sparklineage.model.files import digest_of, open_regular
 from airflow_provider_sparklineage.model.terms import Frozen
 
 if TYPE_CHECKING:

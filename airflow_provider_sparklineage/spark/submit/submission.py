@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgspec import field
 from msgspec.structs import replace
 
-from airflow_provider_sparklineage.model.rule_files import open_regular
+from airflow_provider_sparklineage.model.files import open_regular
 from airflow_provider_sparklineage.model.terms import Frozen
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ pytest.importorskip("sqlalchemy", reason="it comes with Airflow")
 from sqlalchemy.exc import OperationalError
 
 from airflow_provider_sparklineage.history.store import Store
-from airflow_provider_sparklineage.model.rule_files import open_regular
+from airflow_provider_sparklineage.model.files import open_regular
 from tests.conftest import golden
 
 STAGING = str(golden("staging_chain"))

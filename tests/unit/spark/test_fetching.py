@@ -18,7 +18,7 @@ from types import SimpleNamespace
 import pytest
 
 from airflow_provider_sparklineage import cli
-from airflow_provider_sparklineage.model import rule_files
+from airflow_provider_sparklineage.model import files
 from airflow_provider_sparklineage.model.exceptions import ListenerError
 from airflow_provider_sparklineage.spark.submit import (
     commands,
@@ -501,10 +501,10 @@ def test_the_digest_of_a_cached_jar_is_taken_once_before_a_job(env, given, taken
     options = SimpleNamespace(fetch_listener=True, listener_jar=None)
     taken.clear()
     assert listener_selection.jar_in_task(SPARK, "spark-submit", options, env) == str(jar)
-    rule_files.digest_of(jar)  # as for the tools folder
+    files.digest_of(jar)  # as for the tools folder
     assert len(taken) == 1
     os.utime(jar, (1, 1))
-    rule_files.digest_of(jar)  # it may be another file
+    files.digest_of(jar)  # it may be another file
     assert len(taken) == 2
 
 
@@ -519,7 +519,7 @@ def is_read_anew(env, given, taken):
     assert fetching.is_cached("2.13", env)
 
     def ask():
-        rule_files.digests.clear()
+        files.digests.clear()
         taken.clear()
         assert fetching.is_cached("2.13", env)
         return bool(taken)
@@ -563,7 +563,7 @@ def test_a_jar_that_was_changed_is_no_more_the_one_that_was_published(env, is_re
     status, note = jar.stat(), note_of(env).read_bytes()
     jar.write_bytes(b"x" * status.st_size)
     os.utime(jar, ns=(status.st_atime_ns, status.st_mtime_ns))  # the time of change remains
-    rule_files.digests.clear()
+    files.digests.clear()
     assert "is not the file" in fetching.cache_problem("2.13", env)
     assert note_of(env).read_bytes() == note
 
