@@ -18,7 +18,7 @@ from airflow import settings
 from airflow.dag_processing.dagbag import DagBag
 
 from airflow_provider_sparklineage.operators.adoption import policy
-from benchmarks.measuring import in_turns
+from benchmarks.measuring import in_turns, usual
 from benchmarks.results import Result
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def _parsing(folder: Path) -> Iterator[Result]:
     (folder / "shop.py").write_text(SPARK.format(tasks=TASKS))
     values = {"without the policy": None, "off": "off", "all": "all", "by rules": RULES}
     for name, value in values.items():
-        adopted = [vars(type(task)).get("is_adopted") for task in parse(folder, value).tasks]
+        adopted = [getattr(task, "is_adopted", None) for task in parse(folder, value).tasks]
         assert adopted == [name in ("all", "by rules") or None] * TASKS, name
     without, *seconds = in_turns(*(parsing(folder, value) for value in values.values()), runs=RUNS)
     for (name, _), each in zip([*values.items()][1:], seconds, strict=True):
@@ -133,7 +133,7 @@ def _first() -> Result:
         )
         seconds.append(float(done.stdout.splitlines()[-1]))
     figures = "mostly what is imported, as for a DAG with the lineage operator; CPU"
-    return Result("adopt the first task of a process", min(seconds) * 1000, None, figures, " ms")
+    return Result("adopt the first task of a process", usual(seconds) * 1000, None, figures, " ms")
 
 
 def parsing(folder: Path, value: str | None) -> Callable[[], object]:

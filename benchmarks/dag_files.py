@@ -17,7 +17,7 @@ from airflow.sdk import DAG
 from airflow.serialization.serialized_objects import DagSerialization
 
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
-from benchmarks.measuring import Growth, in_turns, peak_mb
+from benchmarks.measuring import Growth, in_turns, peak_mb, usual
 from benchmarks.results import Result
 
 if TYPE_CHECKING:
@@ -67,7 +67,11 @@ def measured() -> Iterator[Result]:
         _check(document)
     sizes = [len(json.dumps(document)) for document in documents]
     yield from _compared("size of", sizes, f"{_list(sizes)} bytes", _LINKS)
-    yield _importing()
+    yield importing(
+        "our operator / stock operator",
+        SparkLineageSubmitOperator.__module__,
+        SparkSubmitOperator.__module__,
+    )
 
 
 def parsing(who: str, tasks: int) -> Callable[[], object]:
@@ -113,19 +117,18 @@ def _check(document: dict[str, Any]) -> None:
     assert declares in ([{}] * TASKS, [DECLARED] * TASKS), declares[0]
 
 
-def _importing() -> Result:
-    """Import the operator's module, against importing the stock operator's."""
-    modules = (
-        "airflow_provider_sparklineage.operators.spark_submit",
-        "airflow.providers.apache.spark.operators.spark_submit",
-    )
-    runs = [[import_s(module) for module in modules] for _ in range(IMPORTS)]
-    ours_s, stock_s = (min(column) for column in zip(*runs, strict=True))
+def importing(what: str, ours: str, stock: str, missed: str = "") -> Result:
+    """Import the module of an operator of ours, against importing the stock operator's.
+
+    :param ours: the name of the module; ``stock`` is that of the other
+    """
+    runs = [[_import_s(module) for module in (ours, stock)] for _ in range(IMPORTS)]
+    ours_s, stock_s = (usual(column) for column in zip(*runs, strict=True))
     figures = f"CPU ours {ours_s:.2f} s, stock {stock_s:.2f} s"
-    return Result("import our operator / stock operator", ours_s / stock_s, GOAL, figures)
+    return Result(f"import {what}", ours_s / stock_s, GOAL, figures, missed=missed)
 
 
-def import_s(module: str) -> float:
+def _import_s(module: str) -> float:
     """CPU seconds of a process that imports a module."""
     before = getrusage(RUSAGE_CHILDREN)
     subprocess.run([sys.executable, "-c", f"import {module}"], check=True)

@@ -23,7 +23,7 @@ from airflow.sdk import DAG
 
 from airflow_provider_sparklineage.operators.adoption.kinds import KINDS
 from benchmarks import submitting
-from benchmarks.dag_files import import_s
+from benchmarks.dag_files import importing
 from benchmarks.measuring import in_turns
 from benchmarks.results import Result
 
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 TASKS = 20
 """Tasks of each operator in the DAG."""
 RUNS = 30
-IMPORTS = 5
 GOAL, GOAL_MS = 1.05, 100
 _IMPORTING = (
     "the settings, the templates' declarations and OpenLineage's client are imported with any "
@@ -136,13 +135,9 @@ def _one_of_each_module(kinds: list[Kind]) -> list[Kind]:
 
 
 def _importing(kind: Kind) -> Result:
-    """Import the module of an operator, against importing the stock operator's."""
-    modules = [path.rpartition(".")[0] for path in (kind.ours, kind.stock)]
-    runs = [[import_s(module) for module in modules] for _ in range(IMPORTS)]
-    ours_s, stock_s = (min(column) for column in zip(*runs, strict=True))
-    figures = f"CPU ours {ours_s:.2f} s, stock {stock_s:.2f} s"
-    name = f"import operators.{modules[0].rpartition('.')[2]} / the stock operator's module"
-    return Result(name, ours_s / stock_s, GOAL, figures, missed=_IMPORTING)
+    ours, stock = (path.rpartition(".")[0] for path in (kind.ours, kind.stock))
+    what = f"operators.{ours.rpartition('.')[2]} / the stock operator's module"
+    return importing(what, ours, stock, _IMPORTING)
 
 
 # --- before a submission --------------------------------------------------------------------------

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import airflow_provider_sparklineage
 from airflow_provider_sparklineage.spark.submit import fetching, listener_selection
+from benchmarks.measuring import usual
 from benchmarks.results import Result
 
 if TYPE_CHECKING:
@@ -156,9 +157,8 @@ def waiting(job: str, phases: Callable[[str], list[float]], goal: float, missed:
     :param phases: gives the milliseconds of each phase, of one of :data:`NAMES`
     """
     turns = [[phases(name) for name in NAMES] for _ in range(RUNS)]
-    # Of each phase the quickest run: noise only ever adds.
     ours, stock = (
-        [min(phase) for phase in zip(*runs, strict=True)] for runs in zip(*turns, strict=True)
+        [usual(phase) for phase in zip(*runs, strict=True)] for runs in zip(*turns, strict=True)
     )
     figures = f"ours {_described(ours)}, stock {_described(stock)}, of CPU"
     name = f"wait before {job}, beyond stock"
