@@ -3,6 +3,8 @@
 ====================  ==========================================================================
 *declared*            the DAG's author declared it: ``reads=``, ``writes=``, the partition key of
                       the run
+*schedule*            the DAG is scheduled on partitioned assets, and its partition mappers name the
+                      upstream partitions from which the run follows
 *path*                it is a partition in a path among the task's arguments; it has no side,
                       because an argument does not show whether the job reads or writes there
 *inferred*            it is a date among the arguments; if a partition has this value, the argument
@@ -32,6 +34,7 @@ class Kind(StrEnum):
     """The kinds of an expectation's sources; a kind takes precedence over those after it."""
 
     DECLARED = "declared"
+    SCHEDULE = "schedule"
     PATH = "path"
     INFERRED = "inferred"
 

@@ -20,7 +20,7 @@ from airflow_provider_sparklineage.expectations.references import Reference, ref
 from airflow_provider_sparklineage.model.credentials import scrub_name
 from airflow_provider_sparklineage.model.datasets import DatasetName, Naming
 from airflow_provider_sparklineage.model.exceptions import DeclarationError
-from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
+from airflow_provider_sparklineage.model.partitioning import Dimension, KeyPattern, Partition
 from airflow_provider_sparklineage.model.terms import Frozen, Side
 from airflow_provider_sparklineage.model.timestamps import canonical_time
 
@@ -389,22 +389,21 @@ def from_partition_key(key: str, dimensions: str | Sequence[str]) -> list[Expect
         ``|`` between values; or a pattern such as ``"{dt}|{region}"``
     :raise DeclarationError: if the key does not fit the dimensions, or these are invalid
     """
-    if isinstance(dimensions, str):
-        template, parts = dimensions, re.split(r"\{(\w+)\}", dimensions)
-        literals, labels = parts[::2], parts[1::2]
-    else:
-        template = "|".join(f"{{{dimension}}}" for dimension in dimensions)
-        labels = [str(dimension) for dimension in dimensions]
-        literals = ["", *["|"] * (len(labels) - 1), ""]
-    if not labels or len(set(labels)) != len(labels):
+    template = (
+        dimensions
+        if isinstance(dimensions, str)
+        else "|".join(f"{{{dimension}}}" for dimension in dimensions)
+    )
+    try:
+        pattern = KeyPattern.parse(template)
+    except ValueError as error:
         problem = f"partition_key_dimensions is {dimensions!r}."
         fix = 'It must name each dimension once, as in ["dt"] or "{dt}|{region}".'
-        raise DeclarationError(problem, fix)
-    match = re.fullmatch("(.+?)".join(map(re.escape, literals)), key, re.DOTALL)
-    if match is None:
+        raise DeclarationError(problem, fix) from error
+    values = pattern.values(key)
+    if values is None:
         msg = f"The partition key {key!r} does not fit partition_key_dimensions={dimensions!r}."
         raise DeclarationError(msg)
-    values = list(zip(labels, match.groups(), strict=True))
 
     def source(kind: Kind, label: str, value: str) -> Source:
         key = ("partition_key",)

@@ -26,6 +26,7 @@ NULL = "__HIVE_DEFAULT_PARTITION__"
 
 IDENTITY = "identity"
 
+_KEY_FIELD = re.compile(r"\{([^{}]+)\}")
 _ESCAPED = re.compile("%([0-9A-Fa-f]{2})")
 # org.apache.spark.sql.catalyst.catalog.ExternalCatalogUtils.escapePathName
 _TO_ESCAPE = re.compile(r"""[\x00-\x1f"#%'*/:=?\\\x7f{\[\]^]""")
@@ -106,6 +107,35 @@ def split_folder(folder: str) -> tuple[str, str] | None:
     """Read the column and value of a ``column=value`` folder; None for any other folder."""
     label, equals, value = folder.partition("=")
     return (unescape(label), unescape(value)) if equals and label else None
+
+
+class KeyPattern(Frozen, frozen=True):
+    """How Airflow's partition keys of a dataset are written; :meth:`parse` makes it.
+
+    :param text: the pattern, e.g. ``{dt}|{region}``
+    :param labels: the labels of the dimensions in the key, in its order
+    """
+
+    text: str
+    labels: tuple[str, ...]
+
+    @classmethod
+    def parse(cls, text: str) -> KeyPattern:
+        """Read a pattern such as ``{dt}|{region}``.
+
+        :raise ValueError: if it names no dimension, or one of them twice
+        """
+        labels = tuple(_KEY_FIELD.findall(text))
+        if not labels or len(set(labels)) != len(labels):
+            msg = "it must name each dimension once, as in {dt}|{region}"
+            raise ValueError(msg)
+        return cls(text, labels)
+
+    def values(self, key: str) -> list[tuple[str, str]] | None:
+        """Give the pairs of label and value of a key; None if the key does not fit."""
+        literals = _KEY_FIELD.split(self.text)[::2]
+        match = re.fullmatch("(.+?)".join(map(re.escape, literals)), key, re.DOTALL)
+        return list(zip(self.labels, match.groups(), strict=True)) if match else None
 
 
 class Fit(NamedTuple):

@@ -11,6 +11,13 @@ A rule has globs of dataset names, dimensions, and a layout if the folders are n
       dimensions: [event_date, country]
       layout: "{event_date:%Y/%m/%d}/{country}"
       description: "PARTITIONED BY (event_date, country)"
+    - dataset: "s3://lake/orders"
+      asset: orders
+      partition_key: "{dt}|{region}"
+      dimensions: [region, dt]
+
+``asset`` is the name or the URI of Airflow's asset for the dataset, where that is not the dataset's
+own name, and ``partition_key`` how Airflow's partition keys of the asset are written.
 
 A glob is matched with the printed name of a dataset: ``<namespace>/<name>``, or the path of a local
 dataset. ``*`` and ``?`` match only within one folder, as in Hadoop's globs, because the glob also
@@ -38,6 +45,7 @@ from airflow_provider_sparklineage.model.partitioning import (
     NULL,
     Dimension,
     Fit,
+    KeyPattern,
     Partition,
     hive_fit,
     split_folder,
@@ -256,11 +264,13 @@ class PartitionSpec(Frozen, frozen=True):
 
     :param layout: the folders; None if they are Hive's ``column=value``
     :param description: a text for people, e.g. ``PARTITIONED BY (days(ts), country)``
+    :param key: how Airflow's partition keys are written; None if no rule says so
     """
 
     dimensions: tuple[Dimension, ...]
     layout: Layout | None = None
     description: str = ""
+    key: KeyPattern | None = None
 
     @property
     def labels(self) -> frozenset[str]:
@@ -294,16 +304,25 @@ class Split(NamedTuple):
 
 
 class Rule(Frozen, frozen=True):
-    """A rule: globs of datasets, and how the datasets with matching names are partitioned."""
+    """A rule: globs of datasets, and how the datasets with matching names are partitioned.
+
+    :param asset: name or URI of the dataset's asset in Airflow; empty if no rule says so
+    """
 
     datasets: tuple[str, ...]
     spec: PartitionSpec
+    asset: str = ""
 
     @property
     def document(self) -> dict[str, object]:
         """The rule as a JSON document, from which an equal rule can be made."""
-        layout, description = self.spec.layout, self.spec.description
-        optional = {"layout": layout.text if layout else "", "description": description}
+        layout, key = self.spec.layout, self.spec.key
+        optional = {
+            "layout": layout.text if layout else "",
+            "description": self.spec.description,
+            "asset": self.asset,
+            "partition_key": key.text if key else "",
+        }
         return {
             "dataset": list(self.datasets),
             "dimensions": [
@@ -365,6 +384,8 @@ class _RuleDocument(msgspec.Struct, forbid_unknown_fields=True):
     dimensions: Annotated[tuple[Text | _DimensionDocument, ...], msgspec.Meta(min_length=1)] = ()
     layout: Text = ""
     description: Text = ""
+    asset: Text = ""
+    partition_key: Text = ""
 
 
 _RULES_FILE = RuleFile(
@@ -389,6 +410,34 @@ class _RuleMaker:
     def rule(self, document: _RuleDocument, at: Keys) -> Rule:
         if not document.dimensions and not document.layout:
             raise self._error(at, "the key 'dimensions' is missing", "Add it, or a layout")
+        rule = self._partitioned(document, at)
+        asset = document.asset.strip()
+        if asset and (len(rule.datasets) > 1 or any(map(globs.is_glob, rule.datasets))):
+            raise self._error(
+                (*at, "asset"),
+                "an asset has one dataset, and the rule is for several",
+                "Write a rule for this dataset alone, above the other",
+            )
+        key = self._key_pattern(document.partition_key.strip(), rule.spec, (*at, "partition_key"))
+        return msgspec.structs.replace(
+            rule, spec=msgspec.structs.replace(rule.spec, key=key), asset=asset
+        )
+
+    def _key_pattern(self, text: str, spec: PartitionSpec, at: Keys) -> KeyPattern | None:
+        if not text:
+            return None
+        try:
+            pattern = KeyPattern.parse(text)
+        except ValueError as e:
+            raise self._error(at, str(e)) from e
+        known = [d.label for d in spec.dimensions]
+        for label in pattern.labels:
+            if label not in known:
+                problem = f"{label!r} is no dimension of the rule ({', '.join(known)})"
+                raise self._error(at, problem, "Add it to the dimensions, or rename it")
+        return pattern
+
+    def _partitioned(self, document: _RuleDocument, at: Keys) -> Rule:
         is_one = isinstance(document.dataset, str)
         datasets = tuple(
             self._glob(glob, (*at, "dataset") if is_one else (*at, "dataset", n))
@@ -496,6 +545,14 @@ class PartitionRules(Frozen, frozen=True):
     def spec(self, dataset: DatasetName) -> PartitionSpec | None:
         """Find the definition of a dataset's partitions; None if no rule is for the dataset."""
         return next((rule.spec for rule in self.rules if rule.matches(dataset)), None)
+
+    def name_of(self, *asset: str) -> str:
+        """Give the printed name of the dataset that a rule names for an asset; empty if none does.
+
+        :param asset: the asset's name and its URI
+        """
+        named = (rule.datasets[0] for rule in self.rules if rule.asset and rule.asset in asset)
+        return next(named, "")
 
     def dimensions(self, dataset: DatasetName) -> dict[str, Dimension]:
         """Give a dataset's dimensions by their labels; {} if no rule is for the dataset."""

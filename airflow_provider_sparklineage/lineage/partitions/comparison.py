@@ -15,6 +15,8 @@ Statuses, in the order in which they are checked:
   partition of a path is missing only if it was accessed on neither side; and a side that accessed
   none of the expected partitions is undeclared if the other side accessed all of them. If the
   partitions of the other side are not known, the missing partitions are not known either.
+- The schedule's partitions may be read by several tasks of the run, so those that one task did not
+  read are not missing: the status is unobserved.
 - Dates in arguments (inferred) can only match: the status is matched if the first and the last
   accessed partition are such dates, else undeclared.
 - Values are compared in canonical form (:func:`.partitioning.canonical_value`). A time with a zone
@@ -293,7 +295,8 @@ def reconcile(
         return comparison.by_predicates()
     if expected.kind is Kind.PATH and is_on_both_sides:
         return comparison.by_paths_of_no_side(other)
-    return comparison.by_partitions()
+    found = comparison.by_partitions()
+    return found.of_a_part() if expected.kind is Kind.SCHEDULE else found
 
 
 def _is_empty(expected: Expected) -> bool:

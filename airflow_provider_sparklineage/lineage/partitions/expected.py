@@ -4,6 +4,8 @@ Policy, case by case:
 
 - If partitions are declared for the reads of a dataset, only these are expected to be read, and
   paths do not count; the same holds for writes.
+- If the schedule names upstream partitions of a dataset, only these are expected to be read, and
+  paths do not count. Other tasks of the run may read some of them, so that none is missing here.
 - A path does not show whether it is read or written. So its partitions are expected of the reads if
   its dataset is read, and of the writes if it is written. Several paths of one dataset are united.
 - A table identifier is bound through the dataset's symlinks.
@@ -85,6 +87,7 @@ class Expectations:
         choices = (
             [e for e in own if e.kind is Kind.DECLARED],
             self._by_key(here, observed),
+            self._by_schedule(own, observed),
             [e for e in own if e.kind is Kind.PATH],
         )
         statements = next((c for c in choices if any(map(_has_content, c))), [])
@@ -98,6 +101,21 @@ class Expectations:
     def unbound_tables(self) -> list[str]:
         """List the declared tables that match none of the datasets passed to :meth:`of`."""
         return sorted({e.table for e in self._all if e.table and e not in self._bound})
+
+    @staticmethod
+    def _by_schedule(own: Sequence[Expectation], observed: Subset | None) -> list[Expectation]:
+        """Give the expectations from the schedule, with the columns of the dataset.
+
+        :param own: the expectations of the dataset
+        :param observed: the dataset's observed partitions; None if they are not known
+        """
+        here = [e for e in own if e.kind is Kind.SCHEDULE]
+        if observed is None or not here:
+            return []  # without observations, a path says more
+        # Imported here, because few DAGs have such a schedule.
+        from airflow_provider_sparklineage.lineage.partitions.keys import fitted
+
+        return [found for e in here if (found := fitted(e, observed)) is not None]
 
     @staticmethod
     def _is_about(

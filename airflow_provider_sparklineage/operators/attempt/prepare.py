@@ -29,7 +29,11 @@ from airflow_provider_sparklineage.event import openlineage, pipeline, xcom
 from airflow_provider_sparklineage.event.backends import backend_of
 from airflow_provider_sparklineage.event.model import CAPTURE_KEY
 from airflow_provider_sparklineage.event.sending import neutral
-from airflow_provider_sparklineage.expectations import DatasetSubset, PartitionRange
+from airflow_provider_sparklineage.expectations import (
+    DatasetSubset,
+    Expectation,
+    PartitionRange,
+)
 from airflow_provider_sparklineage.expectations import declared as declarations
 from airflow_provider_sparklineage.expectations.declared import Declared, TaskFields
 from airflow_provider_sparklineage.expectations.references import SCHEMES
@@ -342,7 +346,56 @@ def declared_in_fields(
         operator.partition_key_dimensions,
     )
     declared = declarations.declared(task, locator, partial(_dataset, locator=locator))
+    if partition_key:
+        expectations, problems = _from_schedule(operator, partition_key, locator)
+        declared = replace(
+            declared,
+            expectations=(*declared.expectations, *expectations),
+            problems=(*declared.problems, *problems),
+        )
     return replace(_without_secrets(declared), naming=own_naming)
+
+
+def _from_schedule(
+    operator: Any, partition_key: str, locator: Locator
+) -> tuple[list[Expectation], list[str]]:
+    """Make expectations of the upstream partitions that the DAG's schedule names for a run.
+
+    :return: the expectations, and a problem for each asset whose mapper does not take the key
+    """
+    dag = operator.get_dag()
+    if not hasattr(getattr(dag, "timetable", None), "partition_mapper_config"):
+        return [], []  # before the imports, because few DAGs have such a schedule
+    from airflow_provider_sparklineage.expectations.schedule import from_schedule
+    from airflow_provider_sparklineage.hooks.schedule import upstream_of_run
+
+    try:
+        assets = upstream_of_run(dag.timetable, partition_key)
+    except Exception as error:
+        return [], [f"The partition mappers of the schedule cannot be read: {error}"]
+    expectations = []
+    for asset in assets:
+        dataset = _of_schedule(asset.name, asset.uri, locator)
+        if dataset is None:
+            log.info(
+                "No OpenLineage dataset is known for the asset %s of the schedule; a partitioning "
+                "rule with the key 'asset' can name it.", asset.name or asset.uri,
+            )  # fmt: skip
+        elif asset.upstream is not None:
+            spec = locator.rules.spec(dataset)
+            expected = from_schedule(
+                dataset, asset.upstream, asset.mapper, partition_key, spec.key if spec else None
+            )
+            expectations += [expected] if expected else []
+    return expectations, [asset.problem for asset in assets if asset.problem]
+
+
+def _of_schedule(name: str, uri: str, locator: Locator) -> DatasetName | None:
+    """Give the dataset of an asset of the schedule, by a rule or by the asset's URI."""
+    if named := locator.rules.name_of(name, uri):
+        location = locator.locate(named)
+        return location.dataset if location else None
+    return _dataset(Asset(uri=uri), locator) if uri else None
 
 
 def _without_secrets(declared: Declared) -> Declared:
