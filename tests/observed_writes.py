@@ -32,3 +32,16 @@ def written(*days):
     started, ended = _times()
     query = {"kind": "query", "started": started, "ended": ended, "reads": [], "writes": [write]}
     return [{"kind": "start"}, query]
+
+
+def days_read(*days):
+    """Make the observer's records of one read of the partitions ``dt`` of ``/lake/orders``."""
+    layout = {
+        "base": "file:/lake/orders",
+        "dimensions": [{"field": "dt", "transform": "identity", "type": "string"}],
+        "partitions": [[day] for day in days],
+    }
+    scan = {"node": "FileSourceScanExec", "layouts": [layout], "roots": ["file:/lake/orders"]}
+    started, ended = _times()
+    query = {"kind": "query", "started": started, "ended": ended, "reads": [scan], "writes": []}
+    return [{"kind": "start"}, query]

@@ -426,6 +426,9 @@ _SETTINGS = Command(
     ("settings",),
     needs_airflow=True,
 )
+_DAGS_FOLDER = argument(
+    "--dags-folder", "PATH", "a folder of DAG files, or one file, instead of Airflow's own"
+)
 _ADOPTION = Command(
     "adoption",
     "List the tasks of Spark operators: which get lineage without a change of their DAG, which do "
@@ -435,13 +438,24 @@ _ADOPTION = Command(
         argument(
             "--adopt", "RULES", "instead of the option adopt: off, all, a YAML file, or rules"
         ),
-        argument(
-            "--dags-folder", "PATH", "a folder of DAG files, or one file, instead of Airflow's own"
-        ),
+        _DAGS_FOLDER,
         argument("--dag-id", "DAG", "list the tasks of that DAG alone"),
         argument("--output", None, "table by default", choices=("table", "json"), default="table"),
     ),
     ("adoption --adopt all", "adoption --dag-id example_report_flight_delays"),
+    needs_airflow=True,
+)
+_SCHEDULE = Command(
+    "schedule",
+    "Compare what schedules on partitioned assets wait for with what their runs read",
+    "schedule:show_schedule",
+    (
+        argument("dag_id", "DAG", "only of that DAG", nargs="?"),
+        _DAGS_FOLDER,
+        *_QUESTION,
+        switch("--strict", "exit with 1 if anything is found"),
+    ),
+    ("schedule", "schedule example_partitioned_assets"),
     needs_airflow=True,
 )
 _RESEND = Command(
@@ -615,14 +629,16 @@ COMMANDS: tuple[Command | Group, ...] = (
 
 AIRFLOW_COMMANDS: tuple[Command | Group, ...] = (
     *(_MERGE, _SHOW, _HISTORY, *_QUESTIONS, _EXPLAIN_TASK),
-    *(_SETTINGS, _ADOPTION, _RESEND, _COLLECT),
+    *(_SCHEDULE, _SETTINGS, _ADOPTION, _RESEND, _COLLECT),
     *(_SCHEMA, _FETCH_LISTENER, _EXAMPLES, _CHECK_AIRFLOW),
 )
 """Commands of ``airflow sparklineage``."""
 
 SECTIONS: dict[str, tuple[str, ...]] = {
     "Look at runs": ("show", "explain"),
-    "Ask the history": ("trace", "impact", "stale", "gaps", "drift", "patterns", "history"),
+    "Ask the history": (
+        *("trace", "impact", "stale", "gaps", "drift", "patterns", "schedule", "history"),
+    ),
     "Send events": ("merge", "resend", "collect"),
     "Set up": ("demo", "doctor", "settings", "adoption", "fetch-listener", "examples", "schema"),
 }

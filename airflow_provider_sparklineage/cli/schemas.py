@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from airflow_provider_sparklineage.cli import commands
-from airflow_provider_sparklineage.history.queries import answers, drift, gaps
+from airflow_provider_sparklineage.history.queries import answers, drift, gaps, schedule
 from airflow_provider_sparklineage.history.queries.patterns.observed import Pattern
 from airflow_provider_sparklineage.history.tables import TABLES, VERSION
 from airflow_provider_sparklineage.model import texts
@@ -94,6 +94,7 @@ ANSWERS: Mapping[str, tuple[type[Struct], ...]] = {
     "impact": (answers.Hop,),
     "patterns": (Pattern,),
     "plan": (answers.Step, answers.ByHand),
+    "schedule": (schedule.ScheduleMismatch,),
     "stale": (answers.Stale,),
     "trace": (answers.Hop,),
     "unjudged": (answers.Unjudged,),

@@ -123,6 +123,7 @@ class DagRun(Struct):
     execution_date: str | None = None
     data_interval_start: str | None = None
     data_interval_end: str | None = None
+    partition_key: str | None = None
 
 
 class TaskGroup(Struct):

@@ -77,19 +77,24 @@ class Upstream(Frozen, frozen=True):
 
 def from_schedule(
     dataset: DatasetName,
-    upstream: Upstream,
+    upstream: Upstream | None,
     mapper: str,
     key: str,
     pattern: KeyPattern | None = None,
-) -> Expectation | None:
+) -> Expectation:
     """Make the expectation that a run reads only upstream partitions of its schedule.
 
     :param dataset: the dataset of the asset
+    :param upstream: the upstream keys; None if any key may be upstream
     :param mapper: the mapper, for people, e.g. ``RollupMapper(StartOfWeekMapper, WeekWindow)``
     :param key: the partition key of the run
     :param pattern: how the asset's keys are written; None if that is not known
-    :return: None if the keys do not fit ``pattern``, or their periods have no simple form
+    :return: an expectation without partitions if any key may be upstream, if keys do not fit
+        ``pattern``, or if periods have no simple form
     """
+    nothing = Expectation(Kind.SCHEDULE, Side.READ, dataset)
+    if upstream is None:
+        return nothing
     values = product(*(_texts(segment) for segment in upstream.segments))
     if pattern is None:
         places = range(len(upstream.segments))
@@ -100,9 +105,9 @@ def from_schedule(
         fitting = [pattern.values(upstream.delimiter.join(row)) for row in values]
         rows = [row for row in fitting if row is not None]
         if len(rows) < len(fitting):
-            return None
+            return nothing
     if not rows:
-        return None
+        return nothing
     return Expectation(
         Kind.SCHEDULE,
         Side.READ,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from airflow_provider_sparklineage.model.terms import Frozen
 
-VERSION = 2
+VERSION = 3
 """Version of all tables together.
 
 The next build makes the tables of an older store anew; a store of a newer version is refused.
@@ -57,6 +57,7 @@ _RUN = (
     Column("logical_date", TIME, "Airflow's logical date of the DAG run."),
     Column("data_interval_start", TIME, "First moment of the data interval."),
     Column("data_interval_end", TIME, "End of the data interval, itself outside of it."),
+    Column("partition_key", TEXT, "Airflow's partition key of the DAG run."),
 )
 _PRODUCER = (
     Column("producer", TEXT, "Producer of the event, a URI."),

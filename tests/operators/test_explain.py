@@ -328,6 +328,22 @@ def test_the_run_of_a_partition_is_explained(explain_task):
     ]
 
 
+def test_the_upstream_partitions_of_a_schedule_are_explained(explain_task):
+    sdk = pytest.importorskip("airflow.sdk")
+    if not hasattr(sdk, "PartitionedAssetTimetable"):
+        pytest.skip("Airflow has partitioned assets from 3.3 on")
+    orders = sdk.Asset("file:///lake/orders")
+    schedule = sdk.PartitionedAssetTimetable(assets=orders)
+    document = explain_task(dag_of(schedule=schedule), "revenue", "--partition-key", "2024-05-06")
+    [entry] = document["expectations"]
+    assert (entry["kind"], entry["side"], entry["dataset"]["name"], entry["summary"]) == (
+        "schedule",
+        "read",
+        "/lake/orders",
+        "partition_key=2024-05-06",
+    )
+
+
 @pytest.mark.parametrize(
     ("task_id", "argv", "message"),
     [

@@ -9,9 +9,7 @@ from datetime import datetime, timedelta
 from itertools import product
 
 import pytest
-
-mappers = pytest.importorskip("airflow.partition_mappers", reason="Airflow 3.3 has mappers")
-
+from airflow import sdk
 from airflow.partition_mappers.allowed_key import AllowedKeyMapper
 from airflow.partition_mappers.base import PartitionMapper, RollupMapper
 from airflow.partition_mappers.chain import ChainMapper
@@ -38,15 +36,20 @@ from airflow.partition_mappers.window import (
     Window,
     YearWindow,
 )
+from airflow.providers.common.compat.sdk import AirflowException
+from airflow.sdk import DAG, Asset
+from airflow.sdk.definitions.partition_mappers.base import PartitionMapper as SdkMapper
 
-from airflow_provider_sparklineage.expectations.schedule import Upstream
+from airflow_provider_sparklineage.expectations import DatasetSubset
 from airflow_provider_sparklineage.hooks.schedule import upstream
+from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
+from tests.observed_writes import days_read
 
 pytestmark = pytest.mark.airflow
 
 DAY = "%Y-%m-%d"
 HOUR = "%Y-%m-%dT%H"
-FIRST = datetime(2024, 1, 29, 10)
+FIRST = datetime.fromisoformat("2024-01-29T10:00")
 BACK = Window.Direction.BACKWARD
 HOURS = [(FIRST + timedelta(hours=n)).strftime(HOUR) for n in range(-80, 800)]
 DAYS = [(FIRST + timedelta(days=n)).strftime(DAY) for n in range(-500, 900)]
@@ -145,7 +148,7 @@ SHIPPED = [
 
 
 def downstream(mapper, key):
-    """The keys that Airflow's mapper gives to an upstream key."""
+    """Give the keys that Airflow's mapper gives to an upstream key."""
     try:
         found = mapper.to_downstream(key)
     except ValueError:
@@ -153,13 +156,13 @@ def downstream(mapper, key):
     return {found} if isinstance(found, str) else set(found)
 
 
-def contains(found: Upstream, key: str) -> bool:
+def contains(found, key):
     """Whether a key is one of the upstream keys."""
     texts = key.split(found.delimiter) if len(found.segments) > 1 else [key]
     return len(texts) == len(found.segments) and all(
         text in segment.keys
         or any(
-            period.start <= datetime.strptime(text, segment.format) < period.end
+            period.start <= datetime.fromisoformat(f"{text}-01"[: max(len(text), 10)]) < period.end
             for period in segment.periods
         )
         for text, segment in zip(texts, found.segments, strict=True)
@@ -189,9 +192,9 @@ WINDOWS = [
 ]
 POLICIES = [
     pytest.param(WaitForAll(), lambda count: count, id="all"),
-    pytest.param(MinimumCount(2), lambda count: 2, id="two"),
+    pytest.param(MinimumCount(2), lambda _: 2, id="two"),
     pytest.param(MinimumCount(-1), lambda count: count - 1, id="all but one"),
-    pytest.param(MinimumCount(-10_000), lambda count: 1, id="all but too many"),
+    pytest.param(MinimumCount(-10_000), lambda _: 1, id="all but too many"),
     pytest.param(MinimumCount(10_000), lambda count: count + 1, id="never"),
 ]
 
@@ -275,3 +278,121 @@ def test_where_any_key_may_be_upstream_none_is_expected(mapper, run):
 def test_a_key_that_no_mapper_gives_is_an_error(mapper, run):
     with pytest.raises(ValueError, match=r"."):
         upstream(mapper, run)
+
+
+# --- in a run of a task ---------------------------------------------------------------------------
+
+
+ORDERS = Asset("file:///lake/orders")
+SDK_WEEK = sdk.RollupMapper(
+    upstream_mapper=sdk.StartOfWeekMapper(input_format=DAY, output_format=DAY),
+    window=sdk.WeekWindow(),
+)
+WEEK = [f"2024-05-{day:02}" for day in range(6, 13)]
+
+
+@pytest.fixture
+def run(spark_submit, execute, context):
+    """Run a task of a DAG with a schedule, for one partition key; the task reads some days."""
+
+    def run(*days, key="2024-05-06", mapper=SDK_WEEK, assets=ORDERS, **arguments):
+        spark_submit.does("staging_chain", observations=days_read(*days))
+        schedule = sdk.PartitionedAssetTimetable(
+            assets=assets, partition_mapper_config={ORDERS: mapper}
+        )
+        with DAG("shop", schedule=schedule):
+            task = SparkLineageSubmitOperator(task_id="revenue", application="job.py", **arguments)
+        task = task.prepare_for_execution()
+        of_run = {**context, "partition_key": key, "params": {}, "task": task}
+        task.render_template_fields(of_run)
+        task.error = None
+        try:
+            execute(task, of_run)
+        except AirflowException as error:
+            task.error = error
+        facets = task.get_openlineage_facets_on_complete(None).run_facets
+        task.check = facets["sparkLineage_partitionCheck"]
+        task.degradations = facets["sparkLineage_capture"].degradations
+        return task
+
+    return run
+
+
+def of_orders(task):
+    return next(e for e in task.check.reads if e["dataset"]["name"] == "/lake/orders")
+
+
+def test_a_run_is_expected_to_read_the_partitions_that_started_it(run):
+    entry = of_orders(run(*WEEK))
+    assert entry["status"] == "matched"
+    assert entry["expected"]["summary"] == "dt=2024-05-06 … dt=2024-05-12 (7 partitions)"
+    [source] = entry["from"]
+    assert {k: source[k] for k in ("kind", "field", "template", "value")} == {
+        "kind": "schedule",
+        "field": "schedule",
+        "template": "RollupMapper(StartOfWeekMapper, WeekWindow)",
+        "value": "2024-05-06",
+    }
+
+
+def test_a_partition_that_the_schedule_does_not_wait_for_is_unexpected(run, caplog):
+    task = run("2024-05-05", *WEEK)
+    entry = of_orders(task)
+    assert (entry["status"], entry["unexpected"]["summary"]) == ("unexpected", "dt=2024-05-05")
+    assert (
+        "/lake/orders: read dt=2024-05-05; expected dt=2024-05-06 … dt=2024-05-12 (7 partitions) "
+        "(RollupMapper(StartOfWeekMapper, WeekWindow) in schedule)." in caplog.text
+    )
+    assert task.error is None
+
+
+def test_it_fails_the_task_only_if_asked_to(run):
+    assert run("2024-05-05", on_partition_mismatch="fail").error is not None
+    assert run("2024-05-06", on_partition_mismatch="fail").error is None  # others may read the rest
+
+
+def test_a_declaration_goes_before_the_schedule(run):
+    task = run("2024-05-05", reads=[DatasetSubset("/lake/orders", {"dt": "2024-05-05"})])
+    assert of_orders(task)["status"] == "matched"
+
+
+def test_a_rule_names_the_dataset_of_an_asset_and_the_columns_of_its_keys(run, monkeypatch):
+    orders = Asset(name="orders", uri="shop://orders")
+    monkeypatch.setenv(
+        "AIRFLOW__SPARKLINEAGE__PARTITIONING",
+        '- {dataset: /lake/orders, asset: orders, partition_key: "day-{dt}", dimensions: [dt]}',
+    )
+    mapper = sdk.IdentityMapper()
+    task = run("2024-05-06", key="day-2024-05-06", mapper=mapper, assets=orders)
+    assert of_orders(task)["expected"]["summary"] == "dt=2024-05-06"
+    assert of_orders(task)["status"] == "matched"
+
+
+def test_an_asset_without_a_dataset_expects_nothing(run):
+    task = run("2024-05-06", assets=Asset(name="orders", uri="shop://orders"))
+    assert of_orders(task)["status"] == "undeclared"
+    assert not [d for d in task.degradations if d["code"] == "declaration_unusable"]
+
+
+def test_a_key_that_the_mapper_does_not_take_is_declared(run):
+    task = run("2024-05-06", key="PL")
+    assert of_orders(task)["status"] == "undeclared"
+    [message] = [d["message"] for d in task.degradations if d["code"] == "declaration_unusable"]
+    assert message.startswith(
+        "The schedule's RollupMapper(StartOfWeekMapper, WeekWindow) for the asset "
+        "file:///lake/orders takes no partition key 'PL': "
+    )
+
+
+class Unregistered(SdkMapper):
+    pass
+
+
+def test_mappers_that_airflow_cannot_serialise_are_declared(run):
+    task = run("2024-05-06", mapper=Unregistered())
+    [message] = [d["message"] for d in task.degradations if d["code"] == "declaration_unusable"]
+    assert message.startswith("The partition mappers of the schedule cannot be read: ")
+
+
+def test_a_run_without_a_key_expects_nothing(run):
+    assert of_orders(run("2024-05-06", key=None))["status"] == "undeclared"

@@ -101,6 +101,7 @@ def run(event: model.Event, of: Try | None) -> dict[str, Any]:
         "logical_date": utc(dag_run.logical_date or dag_run.execution_date),
         "data_interval_start": utc(dag_run.data_interval_start or nominal.nominalStartTime),
         "data_interval_end": utc(dag_run.data_interval_end or nominal.nominalEndTime),
+        "partition_key": dag_run.partition_key,
         "parent_run_id": parent.run and parent.run.runId,
         "root_run_id": root and root.runId,
         "started": utc(started),

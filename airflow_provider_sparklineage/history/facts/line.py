@@ -76,6 +76,7 @@ class Facts(Struct, omit_defaults=True, gc=False, frozen=True):
     logical_date: str | None = None
     data_interval_start: str | None = None
     data_interval_end: str | None = None
+    partition_key: str | None = None
     started: str | None = None
     producer: str | None = None
     parent_run_id: str | None = None

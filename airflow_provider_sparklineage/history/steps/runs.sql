@@ -13,8 +13,8 @@ WITH ranked AS (
   FROM (
     SELECT
       event_id, run_id, namespace, job, dag_id, task_id, dag_run_id, map_index, try_number,
-      logical_date, data_interval_start, data_interval_end, event_type, event_time, started,
-      producer, parent_run_id, root_run_id, is_ours, check_status, degradations, source
+      logical_date, data_interval_start, data_interval_end, partition_key, event_type, event_time,
+      started, producer, parent_run_id, root_run_id, is_ours, check_status, degradations, source
     FROM facts
   ) AS events
 ), grouped AS (
@@ -34,6 +34,7 @@ WITH ranked AS (
     COALESCE(
       MAX(CASE WHEN place = 1 THEN data_interval_end END), MAX(data_interval_end)
     ) AS data_interval_end,
+    COALESCE(MAX(CASE WHEN place = 1 THEN partition_key END), MAX(partition_key)) AS partition_key,
     MAX(
       CASE WHEN place = 1 AND event_type IN ('COMPLETE', 'FAIL', 'ABORT') THEN event_type END
     ) AS ending,
@@ -58,7 +59,7 @@ WITH ranked AS (
 )
 SELECT
   run_id, namespace, job, dag_id, task_id, dag_run_id, map_index, try_number, logical_date,
-  data_interval_start, data_interval_end,
+  data_interval_start, data_interval_end, partition_key,
   COALESCE(ending, 'RUNNING') AS state,
   -- A start after the end is of a clock that went backwards.
   LEAST(COALESCE(known_start, ended, first_event), ended) AS started,

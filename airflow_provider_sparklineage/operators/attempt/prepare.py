@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
     from airflow_provider_sparklineage.event.document import Event, Facets
+    from airflow_provider_sparklineage.hooks.schedule import AssetUpstream
     from airflow_provider_sparklineage.model.representation import Adaptation, Answered
     from airflow_provider_sparklineage.model.rules import PartitionRules
     from airflow_provider_sparklineage.settings.resolution import Settings, Source
@@ -363,39 +364,49 @@ def _from_schedule(
 
     :return: the expectations, and a problem for each asset whose mapper does not take the key
     """
-    dag = operator.get_dag()
-    if not hasattr(getattr(dag, "timetable", None), "partition_mapper_config"):
-        return [], []  # before the imports, because few DAGs have such a schedule
-    from airflow_provider_sparklineage.expectations.schedule import from_schedule
+    timetable = getattr(operator.get_dag(), "timetable", None)
+    if not hasattr(timetable, "partition_mapper_config"):
+        return [], []  # before the import, because few DAGs have such a schedule
     from airflow_provider_sparklineage.hooks.schedule import upstream_of_run
 
     try:
-        assets = upstream_of_run(dag.timetable, partition_key)
+        assets = upstream_of_run(timetable, partition_key)
     except Exception as error:
         return [], [f"The partition mappers of the schedule cannot be read: {error}"]
     expectations = []
     for asset in assets:
-        dataset = _of_schedule(asset.name, asset.uri, locator)
-        if dataset is None:
+        expected = scheduled(asset, partition_key, locator)
+        if expected is None:
             log.info(
                 "No OpenLineage dataset is known for the asset %s of the schedule; a partitioning "
                 "rule with the key 'asset' can name it.", asset.name or asset.uri,
             )  # fmt: skip
-        elif asset.upstream is not None:
-            spec = locator.rules.spec(dataset)
-            expected = from_schedule(
-                dataset, asset.upstream, asset.mapper, partition_key, spec.key if spec else None
-            )
-            expectations += [expected] if expected else []
+        elif expected.partitions:
+            expectations.append(expected)
     return expectations, [asset.problem for asset in assets if asset.problem]
 
 
-def _of_schedule(name: str, uri: str, locator: Locator) -> DatasetName | None:
-    """Give the dataset of an asset of the schedule, by a rule or by the asset's URI."""
-    if named := locator.rules.name_of(name, uri):
+def scheduled(asset: AssetUpstream, partition_key: str, locator: Locator) -> Expectation | None:
+    """Make the expectation that a run reads only the upstream partitions of an asset.
+
+    :param asset: an asset of a DAG's schedule, with its upstream keys for the run
+    :param partition_key: the key of the run
+    :param locator: finds the dataset of a URI, and has the rules that name datasets of assets
+    :return: an expectation without partitions if any of them may be upstream, or if they are not
+        known; None if the asset's dataset is not known
+    """
+    from airflow_provider_sparklineage.expectations.schedule import from_schedule
+
+    if named := locator.rules.name_of(asset.name, asset.uri):
         location = locator.locate(named)
-        return location.dataset if location else None
-    return _dataset(Asset(uri=uri), locator) if uri else None
+        dataset = location.dataset if location else None
+    else:
+        dataset = _dataset(Asset(uri=asset.uri), locator) if asset.uri else None
+    if dataset is None:
+        return None
+    spec = locator.rules.spec(dataset)
+    pattern = spec.key if spec else None
+    return from_schedule(dataset, asset.upstream, asset.mapper, partition_key, pattern)
 
 
 def _without_secrets(declared: Declared) -> Declared:

@@ -128,7 +128,7 @@ def test_a_period_is_a_few_beginnings_of_times(period, texts):
 
 
 def test_a_period_that_is_no_number_of_hours_is_not_expected():
-    assert expected(periods=[("2024-05-06T10:30", "2024-05-06T11:30")]) is None
+    assert expected(periods=[("2024-05-06T10:30", "2024-05-06T11:30")]).partitions is None
 
 
 WEEK = expected(periods=[("2024-05-06", "2024-05-13")])
@@ -165,7 +165,7 @@ def test_reads_are_compared_with_the_schedule(expectation, subset, outcome):
 def test_a_rule_names_the_columns_of_a_key():
     found = expected("PL|2024-05-06", pattern="{region}|{dt}")
     assert labelled(found, seen("dt=2024-05-06/region=PL")) == ["region=PL/dt=2024-05-06"]
-    assert expected("2024-05-06", pattern="{region}|{dt}") is None
+    assert expected("2024-05-06", pattern="{region}|{dt}").partitions is None
 
 
 def test_several_segments_are_combined():
@@ -180,7 +180,7 @@ def test_several_segments_are_combined():
     ]
 
 
-def test_what_is_expected_is_said_in_words():
+def test_what_is_expected_in_words():
     here = Expectations([expected(*DAYS)]).of(T, (), Side.READ, seen("dt=2024-05-06"))
     assert wanted(here) == "dt=2024-05-06 … dt=2024-05-07 (2 partitions)"
     [source] = here.sources

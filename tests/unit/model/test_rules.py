@@ -214,6 +214,21 @@ def rule(**changes):
             id="no dataset",
         ),
         pytest.param(
+            "- dataset: /a/*\n  dimensions: [dt]\n  asset: orders\n",
+            "line 3, rule 1, key asset: an asset has one dataset, and the rule is for several",
+            id="asset of several",
+        ),
+        pytest.param(
+            "- dataset: /a\n  dimensions: [dt]\n  partition_key: dt\n",
+            "line 3, rule 1, key partition_key: it must name each dimension once, as in {dt}",
+            id="no pattern of a key",
+        ),
+        pytest.param(
+            "- dataset: /a\n  dimensions: [dt]\n  partition_key: '{day}'\n",
+            "line 3, rule 1, key partition_key: 'day' is no dimension of the rule (dt)",
+            id="key of another dimension",
+        ),
+        pytest.param(
             "- dataset: /t/*\n",
             "line 1, rule 1: the key 'dimensions' is missing",
             id="no dimensions",
