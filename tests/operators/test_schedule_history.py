@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import random
 from datetime import datetime, timedelta
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import jsonschema
 import pytest
 from airflow import sdk
 from airflow.sdk import Asset, PartitionedAssetTimetable
@@ -14,6 +17,7 @@ from airflow.sdk.definitions.partition_mappers.base import PartitionMapper as Sd
 
 from airflow_provider_sparklineage import cli
 from airflow_provider_sparklineage.cli.schedule import Schedules
+from airflow_provider_sparklineage.cli.schemas import answer_schema
 from airflow_provider_sparklineage.history.engines.duckdb import History
 from airflow_provider_sparklineage.history.queries.schedule import against_runs
 from airflow_provider_sparklineage.history.store import Store
@@ -306,3 +310,86 @@ def test_planted_wrong_mappers_are_all_found_and_no_others(answer):
     for dag_id, case in PLANTED.items():
         assert differences(answer, dag_id) == [*case.found], dag_id
     assert not [sentence for sentence in answer.unjudged if sentence.startswith("random")]
+
+
+# --- the command ----------------------------------------------------------------------------------
+
+
+DAG_FILE = """
+from airflow.sdk import DAG, Asset, PartitionedAssetTimetable, RollupMapper, StartOfWeekMapper
+from airflow.sdk import WeekWindow
+from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
+
+weeks = StartOfWeekMapper(input_format="%Y-%m-%d", output_format="%Y-%m-%d")
+schedule = PartitionedAssetTimetable(
+    assets=Asset("file:///lake/orders"),
+    default_partition_mapper=RollupMapper(upstream_mapper=weeks, window=WeekWindow()),
+)
+with DAG("shop", schedule=schedule):
+    SparkLineageSubmitOperator(task_id="revenue", application="job.py")
+with DAG("daily", schedule="@daily"):
+    SparkLineageSubmitOperator(task_id="revenue", application="job.py")
+"""
+
+
+@pytest.fixture
+def ask(tmp_path, capsys):
+    """Run ``airflow sparklineage schedule`` on a DAG file, after some runs."""
+    (tmp_path / "dags").mkdir()
+    (tmp_path / "dags" / "shop.py").write_text(DAG_FILE)
+
+    def ask(runs, *argv):
+        lines = [json.dumps(numbered(event("shop", **run), n)) for n, run in enumerate(runs)]
+        (tmp_path / "events.ndjson").write_text("\n".join(lines))
+        store = ("--store", str(tmp_path / "store"))
+        assert cli.main(["history", "build", str(tmp_path / "events.ndjson"), *store]) == 0
+        capsys.readouterr()
+        [group] = cli.airflow_commands()
+        command = next(one for one in group.subcommands if one.name == "schedule")
+        parser = argparse.ArgumentParser()
+        for argument in command.args:
+            argument.add_to_parser(parser)
+        code = 0
+        try:
+            command.func(
+                parser.parse_args([*argv, "--dags-folder", str(tmp_path / "dags"), *store])
+            )
+        except SystemExit as end:
+            code = end.code
+        captured = capsys.readouterr()
+        return SimpleNamespace(code=code or 0, out=captured.out, err=captured.err)
+
+    return ask
+
+
+def test_the_command_prints_differences(ask):
+    done = ask(reading(8), "--json", "--strict")
+    [line] = done.out.splitlines()
+    difference = json.loads(line)
+    jsonschema.validate(difference, answer_schema("schedule"))
+    assert done.code == 1
+    assert (difference["dag_id"], difference["kind"], difference["runs"]) == (
+        "shop",
+        "reads_more",
+        3,
+    )
+    for_people = ask(reading(8), "shop")
+    assert for_people.code == 0
+    words = " ".join(for_people.out.split())
+    assert "reads more" in words
+    assert "3 of 3" in words
+
+
+def test_the_command_agrees(ask):
+    done = ask(reading(7), "--strict")
+    assert (done.code, done.out.strip()) == (
+        0,
+        "What 3 runs read is what their schedules wait for.",
+    )
+
+
+@pytest.mark.parametrize("dag_id", ["daily", "nothing"])
+def test_a_dag_without_such_a_schedule_is_refused(ask, dag_id):
+    done = ask(reading(7), dag_id)
+    assert done.code == 2
+    assert f"has a DAG {dag_id} with the schedule PartitionedAssetTimetable." in done.err
