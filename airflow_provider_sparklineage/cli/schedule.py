@@ -6,40 +6,43 @@ The DAG files say what a schedule waits for, and the history what the runs read.
 from __future__ import annotations
 
 import sys
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from airflow_provider_sparklineage.cli import commands, show
 from airflow_provider_sparklineage.cli.adoption_survey import parse_dags
 from airflow_provider_sparklineage.cli.history import tables
 from airflow_provider_sparklineage.cli.history.store import opened
 from airflow_provider_sparklineage.expectations import Kind
+from airflow_provider_sparklineage.expectations.schedule import from_schedule
 from airflow_provider_sparklineage.history.queries.datasets import names_in
 from airflow_provider_sparklineage.history.queries.schedule import (
     Differences,
     Waited,
     against_runs,
+    partition_of,
 )
-from airflow_provider_sparklineage.hooks.schedule import upstream_of_run
+from airflow_provider_sparklineage.hooks.schedule import assets_of, fingerprint
 from airflow_provider_sparklineage.hooks.sources import configuration
 from airflow_provider_sparklineage.lineage.observed.accesses import Subset
 from airflow_provider_sparklineage.lineage.partitions.comparison import PartitionStatus, reconcile
 from airflow_provider_sparklineage.lineage.partitions.expected import united
 from airflow_provider_sparklineage.lineage.partitions.keys import fitted
+from airflow_provider_sparklineage.model.exceptions import ScheduleError
 from airflow_provider_sparklineage.model.locations import Locator
 from airflow_provider_sparklineage.model.partitioning import Dimension
-from airflow_provider_sparklineage.operators.attempt.prepare import scheduled
+from airflow_provider_sparklineage.operators.attempt.prepare import scheduled_dataset
 from airflow_provider_sparklineage.settings import resolution
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Mapping, Sequence
 
-    from airflow_provider_sparklineage.expectations import Expectation
-    from airflow_provider_sparklineage.hooks.schedule import AssetUpstream
-    from airflow_provider_sparklineage.model.partitioning import Partition
+    from airflow_provider_sparklineage.hooks.schedule import ScheduledAsset
+    from airflow_provider_sparklineage.model.datasets import DatasetName
+    from airflow_provider_sparklineage.model.partitioning import KeyPattern
 
 
 def show_schedule(args: argparse.Namespace) -> int:
@@ -63,9 +66,9 @@ def show_schedule(args: argparse.Namespace) -> int:
             )
         source = configuration("partitioning")
         locator = Locator(rules=resolution.value("partitioning", source))
-    schedules = Schedules(timetables, locator)
+    schedules = waited_for(timetables, locator)
     with opened(args) as history, commands.progress("Comparing runs", None):
-        answer = against_runs(history, timetables, schedules.waited)
+        answer = against_runs(history, schedules.waited)
         names = names_in(history)
     rows: list[tables.Document] = msgspec.to_builtins(answer.mismatches)
     if args.json:
@@ -75,80 +78,106 @@ def show_schedule(args: argparse.Namespace) -> int:
         tables.print_table(_columns(names), rows, sys.stdout)
     else:
         show.console(sys.stdout).print(_agreement(len(timetables), answer.runs))
-    for sentence in answer.unjudged:
+    for sentence in (*schedules.problems, *answer.unjudged):
         commands.note(f"note: {sentence}")
     return 1 if rows and args.strict else 0
 
 
-class Schedules:
-    """What schedules wait for before their runs.
+class Schedules(NamedTuple):
+    """The assets that the schedules of DAGs wait for.
 
-    :param timetables: the timetables of DAGs on partitioned assets, by dag_id
-    :param locator: finds the datasets of assets
+    :param waited: by dag_id
+    :param problems: sentences about schedules that cannot be read
     """
 
-    def __init__(self, timetables: Mapping[str, Any], locator: Locator) -> None:
-        self._timetables = timetables
-        self._locator = locator
-        self._known: dict[tuple[str, str], list[Waited]] = {}
+    waited: dict[str, list[Waited]]
+    problems: list[str]
 
-    def waited(self, dag_id: str, partition_key: str) -> Sequence[Waited]:
-        """Say what a schedule waits for before the run with a partition key."""
-        found = self._known.get((dag_id, partition_key))
-        if found is None:
-            try:
-                assets = upstream_of_run(self._timetables[dag_id], partition_key)
-                found = [self._of_asset(asset, partition_key) for asset in assets]
-            except Exception as error:
-                problem = f"The partition mappers of the schedule cannot be read: {error}"
-                found = [Waited("", None, problem=problem)]
-            self._known[dag_id, partition_key] = found
-        return found
 
-    def _of_asset(self, asset: AssetUpstream, partition_key: str) -> Waited:
-        expected = scheduled(asset, partition_key, self._locator)
-        if expected is None or asset.problem or not expected.partitions:
-            return Waited(
-                asset.name or asset.uri,
-                expected.dataset if expected else None,
-                asset.mapper,
-                problem=asset.problem,
-            )
-        at_least = asset.upstream.at_least if asset.upstream else 1
-        return Waited(
-            asset.name or asset.uri,
-            expected.dataset,
-            asset.mapper,
-            lru_cache(maxsize=None)(_Comparison(expected, at_least)),
-            len(expected.partitions),
-        )
+def waited_for(timetables: Mapping[str, Any], locator: Locator) -> Schedules:
+    """List the assets that schedules wait for.
+
+    :param timetables: the timetables of DAGs, by dag_id
+    :param locator: finds the datasets of assets
+    """
+    found = Schedules({}, [])
+    known: _Known = {}
+    for dag_id, timetable in timetables.items():
+        try:
+            assets = assets_of(timetable)
+        except ScheduleError as error:
+            found.problems.append(f"{dag_id}: {error}")
+            continue
+        found.waited[dag_id] = [_waited(asset, locator, known) for asset in assets]
+    return found
+
+
+def _waited(asset: ScheduledAsset, locator: Locator, known: _Known) -> Waited:
+    dataset = scheduled_dataset(asset, locator)
+    name = asset.name or asset.uri
+    if dataset is None:
+        return Waited(name, None, asset.text)
+    spec = locator.rules.spec(dataset)
+    comparison = _Comparison(asset, dataset, spec.key if spec else None, known)
+    return Waited(name, dataset, asset.text, comparison.differences)
+
+
+_Known = dict[tuple[str, "KeyPattern | None", str, tuple[str, ...]], "Differences | str | None"]
 
 
 class _Comparison:
-    """Compares upstream partitions with those that a run read.
+    """Compares the upstream partitions of an asset with those that runs read.
 
-    :param expected: the upstream partitions
-    :param at_least: how many of them Airflow waits for
+    DAGs with the same mappers have the same upstream partitions for the same key, and nearly always
+    read the same partitions. So each comparison is made once.
+
+    :param pattern: how the asset's keys are written; None if no rule says so
+    :param known: the comparisons of all DAGs, by mapper, pattern, key and partitions
     """
 
-    def __init__(self, expected: Expectation, at_least: int) -> None:
-        self._expected = expected
-        self._at_least = at_least
+    def __init__(
+        self,
+        asset: ScheduledAsset,
+        dataset: DatasetName,
+        pattern: KeyPattern | None,
+        known: _Known,
+    ) -> None:
+        self._asset = asset
+        self._dataset = dataset
+        self._pattern = pattern
+        self._known = known
+        self._mapper = fingerprint(asset.mapper)
 
-    def __call__(self, partitions: frozenset[Partition]) -> Differences | None:
-        labels = dict.fromkeys(label for p in partitions for label, _ in p.values)
-        seen = Subset(tuple(map(Dimension.of_column, labels)), partitions)
-        here = fitted(self._expected, seen)
+    def differences(
+        self, partition_key: str, partitions: tuple[str, ...]
+    ) -> Differences | str | None:
+        """Compare as :attr:`.Waited.differences` does."""
+        case = self._mapper, self._pattern, partition_key, partitions
+        if case not in self._known:
+            self._known[case] = self._compared(partition_key, partitions)
+        return self._known[case]
+
+    def _compared(self, key: str, partitions: tuple[str, ...]) -> Differences | str | None:
+        try:
+            upstream = self._asset.upstream(key)
+        except ScheduleError as error:
+            return str(error)
+        expected = from_schedule(self._dataset, upstream, self._asset.text, key, self._pattern)
+        if upstream is None or not expected.partitions:
+            return Differences()
+        read = frozenset(map(partition_of, partitions))
+        labels = dict.fromkeys(label for partition in read for label, _ in partition.values)
+        seen = Subset(tuple(map(Dimension.of_column, labels)), read)
+        here = fitted(expected, seen)
         if here is None:
             return None
         # Of all tasks of the run together nothing is left open, as it is of one task.
-        certain = msgspec.structs.replace(here, kind=Kind.DECLARED)
-        check = reconcile(united([certain]), seen)
+        check = reconcile(united([replace(here, kind=Kind.DECLARED)]), seen)
         if check.status is PartitionStatus.UNOBSERVED:
             return None
-        is_enough = len(here.partitions or ()) - len(check.missing) >= self._at_least
-        missing = frozenset() if is_enough or here.is_glob else check.missing
-        return Differences(check.unexpected, missing)
+        number = len(here.partitions or ())
+        is_enough = here.is_glob or number - len(check.missing) >= upstream.at_least
+        return Differences(number, check.unexpected, frozenset() if is_enough else check.missing)
 
 
 def _columns(names: tables.Names) -> Sequence[tables.Column]:

@@ -23,6 +23,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_provider_sparklineage.expectations.schedule import Period, Segment, Upstream
+from airflow_provider_sparklineage.model.exceptions import ScheduleError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,56 +41,72 @@ _SPANS = {
 """For each mapper of times, a span that leads from the start of each period into the next one."""
 
 
-class AssetUpstream(NamedTuple):
-    """An asset of a DAG's schedule, and its upstream keys for one run.
+class ScheduledAsset(NamedTuple):
+    """An asset of a DAG's schedule.
 
     :param name: the asset's name; empty if the schedule refers to the asset by its URI
     :param uri: the asset's URI; empty if the schedule refers to the asset by its name
-    :param mapper: the mapper, for people, e.g. ``RollupMapper(StartOfWeekMapper, WeekWindow)``
-    :param upstream: the upstream keys; None if any key may be upstream
-    :param problem: why they are not known: a sentence; empty if they are
+    :param mapper: its partition mapper, of ``airflow.partition_mappers``
     """
 
     name: str
     uri: str
-    mapper: str
-    upstream: Upstream | None = None
-    problem: str = ""
+    mapper: Any
+
+    @property
+    def text(self) -> str:
+        """The mapper, for people, e.g. ``RollupMapper(StartOfWeekMapper, WeekWindow)``."""
+        return _text(self.mapper)
+
+    def upstream(self, partition_key: str) -> Upstream | None:
+        """Give the upstream keys of a run; None if any key may be upstream.
+
+        :raise ScheduleError: if the mapper gives no upstream key the run's key
+        """
+        try:
+            return upstream(self.mapper, partition_key)
+        except Exception as error:  # of a mapper of the user's own, too
+            problem = (
+                f"The schedule's {self.text} for the asset {self.name or self.uri} takes no "
+                f"partition key {partition_key!r}: {error}"
+            )
+            raise ScheduleError(problem) from error
 
 
-def upstream_of_run(timetable: Any, partition_key: str) -> list[AssetUpstream]:
-    """List the assets of a schedule, each with the upstream keys of one run.
+def assets_of(timetable: Any) -> list[ScheduledAsset]:
+    """List the assets of a schedule, each with its partition mapper.
 
     :param timetable: a DAG's timetable, as its author wrote it; [] for all but
         ``PartitionedAssetTimetable``
-    :param partition_key: the run's key
-    :raise Exception: whatever Airflow raises for a timetable that it cannot serialise
+    :raise ScheduleError: if Airflow cannot serialise the timetable
     """
     if not hasattr(timetable, "partition_mapper_config"):
         return []
     from airflow.serialization.decoders import decode_timetable
     from airflow.serialization.encoders import encode_timetable
 
-    # The classes that authors import have no logic; Airflow's scheduler uses what is read back.
-    schedule = decode_timetable(encode_timetable(timetable))
-    refs = schedule.asset_condition.iter_asset_refs()
-    assets = [
-        *((key.name, key.uri) for key, _ in schedule.asset_condition.iter_assets()),
-        *((getattr(ref, "name", ""), getattr(ref, "uri", "")) for ref in refs),
-    ]
-    found = []
-    for name, uri in dict.fromkeys(assets):
-        mapper = schedule.get_partition_mapper(name=name, uri=uri)
-        text = _text(mapper)
-        try:
-            found.append(AssetUpstream(name, uri, text, upstream(mapper, partition_key)))
-        except Exception as error:  # of a mapper of the user's own, too
-            why = (
-                f"The schedule's {text} for the asset {name or uri} takes no partition key "
-                f"{partition_key!r}: {error}"
-            )
-            found.append(AssetUpstream(name, uri, text, problem=why))
-    return found
+    try:
+        # The classes that authors import have no logic; Airflow's scheduler uses what is read back.
+        schedule = decode_timetable(encode_timetable(timetable))
+        refs = schedule.asset_condition.iter_asset_refs()
+        names = [
+            *((key.name, key.uri) for key, _ in schedule.asset_condition.iter_assets()),
+            *((getattr(ref, "name", ""), getattr(ref, "uri", "")) for ref in refs),
+        ]
+        return [
+            ScheduledAsset(name, uri, schedule.get_partition_mapper(name=name, uri=uri))
+            for name, uri in dict.fromkeys(names)
+        ]
+    except Exception as error:
+        problem = f"The partition mappers of the schedule cannot be read: {error}"
+        raise ScheduleError(problem) from error
+
+
+def fingerprint(mapper: Any) -> str:
+    """Give a text that two mappers share if they give all keys the same upstream keys."""
+    from airflow.serialization.encoders import encode_partition_mapper
+
+    return repr(encode_partition_mapper(mapper))
 
 
 def upstream(mapper: Any, key: str) -> Upstream | None:

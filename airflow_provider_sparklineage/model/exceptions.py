@@ -11,6 +11,8 @@
     │                            connection is read
     ├── DeclarationError         reads=, writes= or a partition key make no sense; raised after the
     │                            fields are rendered, and when an asset gets its partitions
+    ├── ScheduleError            the upstream partitions of a run's schedule are not known; raised
+    │                            after the fields are rendered, and by the command ``schedule``
     ├── ListenerError            no listener fits this Spark; raised before the job is
     │                            submitted, and when a listener is fetched
     ├── RemoteDriverError        the driver runs where nothing that it writes can be read; raised
@@ -79,6 +81,10 @@ class ConnectionFieldsError(SettingsError):
 
 class DeclarationError(SparkLineageError):
     """Raised when ``reads=``, ``writes=`` or ``partition_key_dimensions=`` make no sense."""
+
+
+class ScheduleError(SparkLineageError):
+    """Raised when the upstream partitions that a DAG's schedule names are not known."""
 
 
 class ListenerError(SparkLineageError):

@@ -16,12 +16,13 @@ from airflow.sdk import Asset, PartitionedAssetTimetable
 from airflow.sdk.definitions.partition_mappers.base import PartitionMapper as SdkMapper
 
 from airflow_provider_sparklineage import cli
-from airflow_provider_sparklineage.cli.schedule import Schedules
+from airflow_provider_sparklineage.cli.schedule import waited_for
 from airflow_provider_sparklineage.cli.schemas import answer_schema
 from airflow_provider_sparklineage.history.engines.duckdb import History
 from airflow_provider_sparklineage.history.queries.schedule import against_runs
 from airflow_provider_sparklineage.history.store import Store
-from airflow_provider_sparklineage.hooks.schedule import upstream_of_run
+from airflow_provider_sparklineage.hooks.schedule import assets_of
+from airflow_provider_sparklineage.model.exceptions import ScheduleError
 from airflow_provider_sparklineage.model.locations import Locator
 from airflow_provider_sparklineage.model.rules import PartitionRules
 from tests.unit.history.facts.events import dataset, ours, part
@@ -203,9 +204,10 @@ def answer(tmp_path_factory):
     store = str(folder / "store")
     assert cli.main(["history", "build", str(folder / "events.ndjson"), "--store", store]) == 0
     timetables = {dag_id: case.timetable for dag_id, case in {**CASES, **PLANTED}.items()}
-    schedules = Schedules(timetables, Locator(rules=PartitionRules.from_documents([RULE])))
+    schedules = waited_for(timetables, Locator(rules=PartitionRules.from_documents([RULE])))
     with History(Store.open(store)) as history:
-        return against_runs(history, timetables, schedules.waited)
+        answer = against_runs(history, schedules.waited)
+    return answer._replace(unjudged=[*schedules.problems, *answer.unjudged])
 
 
 def differences(answer, dag_id):
@@ -266,13 +268,11 @@ def _start(kind, day):
 
 def upstream(mapper, key):
     """Give the days from which a run follows, as Airflow and the periods say."""
+    [of_orders] = assets_of(scheduled(mapper))
     try:
-        [found] = upstream_of_run(scheduled(mapper), key)
-    except ValueError:
+        [segment] = of_orders.upstream(key).segments
+    except ScheduleError:
         return None
-    if found.upstream is None:
-        return None
-    [segment] = found.upstream.segments
     days = {
         (period.start + timedelta(days=n)).strftime(DAY)
         for period in segment.periods

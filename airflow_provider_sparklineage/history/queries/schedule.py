@@ -72,32 +72,33 @@ GROUP BY ALL
 class Differences(NamedTuple):
     """How the partitions that a run read differ from those that its schedule waits for.
 
+    :param number: how many partitions the schedule waits for
     :param unexpected: read, and not waited for
     :param missing: waited for, and not read
     """
 
+    number: int = 0
     unexpected: frozenset[Partition] = frozenset()
     missing: frozenset[Partition] = frozenset()
 
 
 class Waited(NamedTuple):
-    """What a schedule waits for before one run: partitions of one asset.
+    """An asset that a schedule waits for.
 
     :param asset: name of the asset
     :param dataset: the asset's dataset; None if it is not known
     :param mapper: the partition mapper, for people
-    :param differences: compares the upstream partitions with those that a run read; it gives None
-        if the two cannot be compared
-    :param number: how many upstream partitions there are
-    :param problem: why the upstream partitions are not known; empty if they are
+    :param differences: compares the upstream partitions of a run's key with the partitions that the
+        run read, as texts, sorted. It gives None if they cannot be compared, and a sentence if the
+        mapper takes no such key
     """
 
     asset: str
     dataset: DatasetName | None
     mapper: str = ""
-    differences: Callable[[frozenset[Partition]], Differences | None] = lambda _: Differences()
-    number: int = 0
-    problem: str = ""
+    differences: Callable[[str, tuple[str, ...]], Differences | str | None] = lambda *_: (
+        Differences()
+    )
 
 
 class Mismatch(StrEnum):
@@ -161,27 +162,25 @@ class _DagRun(NamedTuple):
 class _Read(NamedTuple):
     """The partitions of a dataset that the tasks of a DAG run read.
 
+    :param partitions: as texts, sorted
     :param is_known: whether these are all that they read
     """
 
-    partitions: frozenset[Partition]
+    partitions: tuple[str, ...]
     is_known: bool
 
 
-def against_runs(
-    history: Rows, dag_ids: Iterable[str], waited: Callable[[str, str], Sequence[Waited]]
-) -> ScheduleAnswer:
+def against_runs(history: Rows, schedules: Mapping[str, Sequence[Waited]]) -> ScheduleAnswer:
     """Compare what the schedules of DAGs wait for with what their runs read.
 
     :param history: an opened store of the history
-    :param waited: a function that says what a DAG's schedule waits for: of the DAG's id and the
-        partition key of a run
+    :param schedules: the assets that the schedule of each DAG waits for, by the DAG's id
     """
     mismatches: list[ScheduleMismatch] = []
     unjudged: list[str] = []
-    runs = _runs(history, dag_ids)
+    runs = _runs(history, schedules)
     for dag_id, of_dag in runs.items():
-        comparison = _OfDag(dag_id, of_dag, waited)
+        comparison = _OfDag(dag_id, of_dag, schedules[dag_id])
         mismatches += comparison.mismatches()
         unjudged += comparison.unjudged
     return ScheduleAnswer(mismatches, unjudged, sum(map(len, runs.values())))
@@ -196,8 +195,7 @@ def _runs(history: Rows, dag_ids: Iterable[str]) -> dict[str, list[_DagRun]]:
         run = row["of_namespace"], row["dag_id"], row["dag_run_id"]
         dataset = DatasetName(row["namespace"], row["name"])
         if row["side"] == "read":
-            partitions = frozenset(map(_partition, row["partitions"] or ()))
-            reads[run][dataset] = _Read(partitions, row["is_known"])
+            reads[run][dataset] = _Read(tuple(row["partitions"] or ()), row["is_known"])
         else:
             writes[run].add(dataset)
     found: dict[str, list[_DagRun]] = defaultdict(list)
@@ -210,10 +208,15 @@ def _runs(history: Rows, dag_ids: Iterable[str]) -> dict[str, list[_DagRun]]:
 
 
 class _Differing(NamedTuple):
-    """A run that differs from its schedule, in the partitions of one dataset."""
+    """A run that differs from its schedule.
+
+    :param partitions: the partitions in which they differ
+    :param number: how many partitions the schedule waits for
+    """
 
     run: _DagRun
     partitions: frozenset[Partition] = frozenset()
+    number: int = 0
 
 
 class _OfDag:
@@ -222,85 +225,74 @@ class _OfDag:
     :ivar unjudged: sentences about what could not be compared
     """
 
-    def __init__(
-        self, dag_id: str, runs: Sequence[_DagRun], waited: Callable[[str, str], Sequence[Waited]]
-    ) -> None:
+    def __init__(self, dag_id: str, runs: Sequence[_DagRun], waited: Sequence[Waited]) -> None:
         self._dag_id = dag_id
-        self._runs = [(run, waited(dag_id, run.key)) for run in runs]
+        self._runs = runs
+        self._waited = waited
         self.unjudged: list[str] = []
 
     def mismatches(self) -> Iterator[ScheduleMismatch]:
         """Yield the differences, those of each asset together."""
-        by_asset: dict[str, list[tuple[_DagRun, Waited]]] = defaultdict(list)
-        for run, waited in self._runs:
-            for one in waited:
-                by_asset[one.asset].append((run, one))
-        for asset, of_asset in by_asset.items():
-            yield from self._of_asset(asset, of_asset)
+        for one in self._waited:
+            if one.dataset is None:
+                self.unjudged.append(
+                    f"{self._dag_id}: No dataset is known for the asset {one.asset}; a "
+                    "partitioning rule with the key 'asset' can name it."
+                )
+            else:
+                yield from self._of_asset(one, one.dataset)
         yield from self._not_waited_for()
 
-    def _of_asset(
-        self, asset: str, runs: Sequence[tuple[_DagRun, Waited]]
-    ) -> Iterator[ScheduleMismatch]:
-        """Yield the differences of one asset.
-
-        :param runs: the runs, each with what the schedule waits for before it
-        """
-        for problem in dict.fromkeys(one.problem for _, one in runs if one.problem):
-            self.unjudged.append(f"{self._dag_id}: {problem}")
-        known = [(run, one) for run, one in runs if one.dataset and not one.problem]
-        if not known:
-            if not any(one.problem for _, one in runs):
-                self.unjudged.append(
-                    f"{self._dag_id}: No dataset is known for the asset {asset}; a partitioning "
-                    "rule with the key 'asset' can name it."
-                )
-            return
-        reading = [(run, one) for run, one in known if one.dataset in run.reads]
+    def _of_asset(self, one: Waited, dataset: DatasetName) -> Iterator[ScheduleMismatch]:
+        """Yield the differences of one asset."""
+        reading = [(run, run.reads[dataset]) for run in self._runs if dataset in run.reads]
         if not reading:
-            text = f"The schedule waits for {asset}, and no run reads it."
-            yield self._mismatch(
-                Mismatch.NOT_READ, known[-1][1], text, [_Differing(known[-1][0])], len(known)
-            )
+            text = f"The schedule waits for {one.asset}, and no run reads it."
+            every = list(map(_Differing, self._runs))
+            yield self._mismatch(Mismatch.NOT_READ, one, text, every, len(every))
             return
         more: list[_Differing] = []
         less: list[_Differing] = []
-        judged = 0
-        for run, one in reading:
-            read = run.reads.get(one.dataset) if one.dataset else None
-            found = one.differences(read.partitions) if read and read.is_known else None
+        problems: list[str] = []
+        unknown = 0
+        for run, read in reading:
+            found = one.differences(run.key, read.partitions) if read.is_known else None
             if found is None:
-                continue
-            judged += 1
-            more += [_Differing(run, found.unexpected)] if found.unexpected else []
-            less += [_Differing(run, found.missing)] if found.missing else []
-        if judged < len(reading):
+                unknown += 1
+            elif isinstance(found, str):
+                problems.append(found)
+            else:
+                number, unexpected, missing = found
+                more += [_Differing(run, unexpected, number)] if unexpected else []
+                less += [_Differing(run, missing, number)] if missing else []
+        self.unjudged += [f"{self._dag_id}: {problem}" for problem in dict.fromkeys(problems)]
+        if unknown:
             self.unjudged.append(
-                f"{self._dag_id}: In {len(reading) - judged} of {len(reading)} runs it is not "
-                f"known which partitions of {asset} were read, or they cannot be compared with "
-                "partition keys."
+                f"{self._dag_id}: In {unknown} of {len(reading)} runs it is not known which "
+                f"partitions of {one.asset} were read, or they cannot be compared with partition "
+                "keys."
             )
-        one = reading[-1][1]
-        if more:
-            yield self._mismatch(
-                Mismatch.READS_MORE, one, _text(one, more[-1], "waited for"), more, judged
-            )
-        if less:
-            yield self._mismatch(
-                Mismatch.READS_LESS, one, _text(one, less[-1], "read"), less, judged
-            )
+        judged = len(reading) - unknown - len(problems)
+        for kind, differing, how in (
+            (Mismatch.READS_MORE, more, "waited for"),
+            (Mismatch.READS_LESS, less, "read"),
+        ):
+            if differing:
+                text = _text(one.asset, dataset, differing[-1], how)
+                yield self._mismatch(kind, one, text, differing, judged)
 
     def _not_waited_for(self) -> Iterator[ScheduleMismatch]:
         """Yield the datasets that runs read by partition, and that the schedule does not name."""
-        own = {name for run, _ in self._runs for name in run.writes}
-        named = {one.dataset for _, waited in self._runs for one in waited}
+        named = {one.dataset for one in self._waited}
         if None in named:
             return  # a dataset that is read may be that of an asset
+        named |= {name for run in self._runs for name in run.writes}
         found: dict[DatasetName, list[_Differing]] = defaultdict(list)
-        for run, _ in self._runs:
+        for run in self._runs:
             for dataset, read in run.reads.items():
-                if dataset not in named | own and any(p.values for p in read.partitions):
-                    found[dataset].append(_Differing(run, read.partitions))
+                if dataset not in named and any(read.partitions):
+                    partitions = frozenset(map(partition_of, read.partitions))
+                    found[dataset].append(_Differing(run, partitions))
         for dataset, differing in sorted(found.items()):
             text = f"The runs read {dataset}, and the schedule does not wait for it."
             unnamed = Waited("", dataset)
@@ -314,7 +306,7 @@ class _OfDag:
         :param differing: the runs that have it, the latest at the end
         :param judged: number of runs that could have it
         """
-        run, partitions = differing[-1]
+        run, partitions, _ = differing[-1]
         return ScheduleMismatch(
             self._dag_id,
             str(kind),
@@ -322,7 +314,7 @@ class _OfDag:
             one.mapper,
             one.dataset and Dataset(*one.dataset),
             text,
-            judged if kind is Mismatch.NOT_READ else len(differing),
+            len(differing),
             judged,
             run.key,
             run.dag_run_id,
@@ -330,21 +322,21 @@ class _OfDag:
         )
 
 
-def _partition(text: str) -> Partition:
+def partition_of(text: str) -> Partition:
     """Read a partition as the history has it, e.g. ``dt=2024-10-15/region=eu``."""
     folders = map(split_folder, filter(None, text.split("/")))
     return Partition(tuple(folder for folder in folders if folder))
 
 
-def _text(one: Waited, differing: _Differing, how: str) -> str:
+def _text(asset: str, dataset: DatasetName, differing: _Differing, how: str) -> str:
     """Describe a difference by the latest run that has it.
 
     :param how: what is the matter with the partitions in which they differ
     """
-    read = len(differing.run.reads[one.dataset].partitions) if one.dataset else 0
-    plural = "" if one.number == 1 else "s"
+    read = len(differing.run.reads[dataset].partitions)
     number = len(differing.partitions)
     return (
-        f"The schedule waits for {one.number} partition{plural} of {one.asset}, and the run reads "
-        f"{read}: {number} {'is' if number == 1 else 'are'} not {how}."
+        f"The schedule waits for {differing.number} partition{'' if differing.number == 1 else 's'}"
+        f" of {asset}, and the run reads {read}: {number} {'is' if number == 1 else 'are'} not "
+        f"{how}."
     )

@@ -44,7 +44,7 @@ from airflow_provider_sparklineage.model.allowance import garbage_collector_paus
 from airflow_provider_sparklineage.model.credentials import logger, scrub_name
 from airflow_provider_sparklineage.model.datasets import DatasetName, Naming
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
-from airflow_provider_sparklineage.model.exceptions import RulesError
+from airflow_provider_sparklineage.model.exceptions import RulesError, ScheduleError
 from airflow_provider_sparklineage.model.last_run import BothForms
 from airflow_provider_sparklineage.model.locations import Locator
 from airflow_provider_sparklineage.operators.attempt import other_runs
@@ -67,7 +67,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
     from airflow_provider_sparklineage.event.document import Event, Facets
-    from airflow_provider_sparklineage.hooks.schedule import AssetUpstream
+    from airflow_provider_sparklineage.hooks.schedule import ScheduledAsset
     from airflow_provider_sparklineage.model.representation import Adaptation, Answered
     from airflow_provider_sparklineage.model.rules import PartitionRules
     from airflow_provider_sparklineage.settings.resolution import Settings, Source
@@ -367,46 +367,46 @@ def _from_schedule(
     timetable = getattr(operator.get_dag(), "timetable", None)
     if not hasattr(timetable, "partition_mapper_config"):
         return [], []  # before the import, because few DAGs have such a schedule
-    from airflow_provider_sparklineage.hooks.schedule import upstream_of_run
-
-    try:
-        assets = upstream_of_run(timetable, partition_key)
-    except Exception as error:
-        return [], [f"The partition mappers of the schedule cannot be read: {error}"]
-    expectations = []
-    for asset in assets:
-        expected = scheduled(asset, partition_key, locator)
-        if expected is None:
-            log.info(
-                "No OpenLineage dataset is known for the asset %s of the schedule; a partitioning "
-                "rule with the key 'asset' can name it.", asset.name or asset.uri,
-            )  # fmt: skip
-        elif expected.partitions:
-            expectations.append(expected)
-    return expectations, [asset.problem for asset in assets if asset.problem]
-
-
-def scheduled(asset: AssetUpstream, partition_key: str, locator: Locator) -> Expectation | None:
-    """Make the expectation that a run reads only the upstream partitions of an asset.
-
-    :param asset: an asset of a DAG's schedule, with its upstream keys for the run
-    :param partition_key: the key of the run
-    :param locator: finds the dataset of a URI, and has the rules that name datasets of assets
-    :return: an expectation without partitions if any of them may be upstream, or if they are not
-        known; None if the asset's dataset is not known
-    """
     from airflow_provider_sparklineage.expectations.schedule import from_schedule
+    from airflow_provider_sparklineage.hooks.schedule import assets_of
 
+    expectations, problems = [], []
+    try:
+        for asset in assets_of(timetable):
+            dataset = scheduled_dataset(asset, locator)
+            if dataset is None:
+                log.info(
+                    "No OpenLineage dataset is known for the asset %s of the schedule; a "
+                    "partitioning rule with the key 'asset' can name it.", asset.name or asset.uri,
+                )  # fmt: skip
+                continue
+            spec = locator.rules.spec(dataset)
+            try:
+                expected = from_schedule(
+                    dataset,
+                    asset.upstream(partition_key),
+                    asset.text,
+                    partition_key,
+                    spec.key if spec else None,
+                )
+            except ScheduleError as error:
+                problems.append(str(error))
+                continue
+            expectations += [expected] if expected.partitions else []
+    except ScheduleError as error:
+        problems.append(str(error))
+    return expectations, problems
+
+
+def scheduled_dataset(asset: ScheduledAsset, locator: Locator) -> DatasetName | None:
+    """Give the dataset of an asset of the schedule; None if it is not known.
+
+    :param locator: finds the dataset of a URI, and has the rules that name datasets of assets
+    """
     if named := locator.rules.name_of(asset.name, asset.uri):
         location = locator.locate(named)
-        dataset = location.dataset if location else None
-    else:
-        dataset = _dataset(Asset(uri=asset.uri), locator) if asset.uri else None
-    if dataset is None:
-        return None
-    spec = locator.rules.spec(dataset)
-    pattern = spec.key if spec else None
-    return from_schedule(dataset, asset.upstream, asset.mapper, partition_key, pattern)
+        return location.dataset if location else None
+    return _dataset(Asset(uri=asset.uri), locator) if asset.uri else None
 
 
 def _without_secrets(declared: Declared) -> Declared:
