@@ -370,31 +370,29 @@ def _from_schedule(
     from airflow_provider_sparklineage.expectations.schedule import from_schedule
     from airflow_provider_sparklineage.hooks.schedule import assets_of
 
-    expectations, problems = [], []
     try:
-        for asset in assets_of(timetable):
-            dataset = scheduled_dataset(asset, locator)
-            if dataset is None:
-                log.info(
-                    "No OpenLineage dataset is known for the asset %s of the schedule; a "
-                    "partitioning rule with the key 'asset' can name it.", asset.name or asset.uri,
-                )  # fmt: skip
-                continue
-            spec = locator.rules.spec(dataset)
-            try:
-                expected = from_schedule(
-                    dataset,
-                    asset.upstream(partition_key),
-                    asset.text,
-                    partition_key,
-                    spec.key if spec else None,
-                )
-            except ScheduleError as error:
-                problems.append(str(error))
-                continue
-            expectations += [expected] if expected.partitions else []
+        assets = assets_of(timetable)
     except ScheduleError as error:
-        problems.append(str(error))
+        return [], [str(error)]
+    expectations: list[Expectation] = []
+    problems: list[str] = []
+    for asset in assets:
+        dataset = scheduled_dataset(asset, locator)
+        if dataset is None:
+            log.info(
+                "No OpenLineage dataset is known for the asset %s of the schedule; a partitioning "
+                "rule with the key 'asset' can name it.", asset.name or asset.uri,
+            )  # fmt: skip
+            continue
+        spec = locator.rules.spec(dataset)
+        pattern = spec.key if spec else None
+        try:
+            upstream = asset.upstream(partition_key)
+        except ScheduleError as error:
+            problems.append(str(error))
+            continue
+        expected = from_schedule(dataset, upstream, asset.text, partition_key, pattern)
+        expectations += [expected] if expected.partitions else []
     return expectations, problems
 
 
