@@ -10,7 +10,7 @@ from urllib.parse import quote
 from urllib.request import Request, urlopen
 
 from airflow_provider_sparklineage.event.backends.checks import Endpoint, ask
-from tests.marquez_model import Job, Page, Texts
+from tests.marquez_model import Job, Page, Texts, shown_assertions
 
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _TIMEOUT_S = 30
@@ -116,4 +116,5 @@ class MarquezServer:
                 for column in page["columnLineage"] or ()
                 for source in column["inputFields"]
             },
+            shown_assertions(page["facets"]),
         )
