@@ -24,7 +24,7 @@ from airflow_provider_sparklineage.model.texts import some
 from airflow_provider_sparklineage.operators.masking import masked
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from airflow.providers.common.compat.sdk import Context
     from airflow.providers.openlineage.extractors import OperatorLineage
@@ -90,11 +90,13 @@ class SparkLineageFreshnessCheck(BaseOperator):
         self.store = store
         self._lineage: OperatorLineage[Any, Any] | None = None
 
+    @property
     def get_openlineage_facets_on_complete(
-        self, _task_instance: Any
-    ) -> OperatorLineage[Any, Any] | None:
-        """Give the result as OpenLineage's facets; None if the history gave no answer."""
-        return self._lineage
+        self,
+    ) -> Callable[[Any], OperatorLineage[Any, Any]] | None:
+        """The OpenLineage hook that gives the result; None if the history gave no answer."""
+        lineage = self._lineage
+        return None if lineage is None else lambda _task_instance: lineage
 
     def execute(self, context: Context) -> None:
         """
