@@ -56,6 +56,14 @@ class Page(NamedTuple):
     versions: int
     edges: set[tuple[str, str, str]]
     """Column, and the dataset and the column that it is of."""
+    assertions: dict[str, bool] = {}  # noqa: RUF012  (never changed)
+    """What is red and what is green under "Quality"."""
+
+
+def shown_assertions(facets: dict[str, Any]) -> dict[str, bool]:
+    """Give what a page shows of the facet ``dataQualityAssertions``."""
+    facet = facets.get("dataQualityAssertions") or {}
+    return {entry["assertion"]: entry["success"] for entry in facet.get("assertions", ())}
 
 
 @dataclass(eq=False)
@@ -207,7 +215,11 @@ class MarquezModel:
         current = stored.current or _Version(())
         partitions = current.facets.get("sparkLineage_partitions") or {}
         return Page(
-            sorted(current.columns), partitions.get("summary"), len(stored.versions), stored.edges
+            sorted(current.columns),
+            partitions.get("summary"),
+            len(stored.versions),
+            stored.edges,
+            shown_assertions(current.facets),
         )
 
     def texts(self, namespace: str, name: str) -> Texts | None:

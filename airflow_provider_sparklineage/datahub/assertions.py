@@ -184,7 +184,8 @@ def _check_status(access: partitions.Access) -> str:
 # The facet ``dataQualityAssertions`` has the tests of a dataset that a task made. Airflow's
 # operators that check columns and tables send this facet, and so do dbt and Great Expectations. A
 # failed test is a failure even if its severity is only a warning: DataHub has no result between
-# success and failure.
+# success and failure. The partition checks of this package are in that facet, too; they have their
+# assertions above.
 
 QUALITY_CATEGORY = "Data quality"
 """The heading of these assertions in DataHub's page."""
@@ -208,11 +209,12 @@ def quality(subject: Subject) -> Iterator[Proposal]:
 
 
 def _quality_checks(subject: Subject, access: partitions.Access) -> Iterator[Check]:
-    facet = access.read_facet("dataQualityAssertions", model.QualityAssertions)
+    facet = access.read_facet(model.ASSERTIONS_KEY, model.QualityAssertions)
     counts: Counter[tuple[str, ...]] = Counter()
     for test in islice(facet.assertions, MAX_TESTS):
         of = stored(test.assertion), stored(test.name), stored(test.column)
-        if test.assertion and test.success is not None:
+        is_above = test.assertion in model.PARTITION_TEXTS.values()
+        if test.assertion and test.success is not None and not is_above:
             counts[of] += 1  # several tests, with different thresholds, can have one name
             yield _quality_check(subject, access, test, json.dumps(["quality", *of, counts[of]]))
 

@@ -23,7 +23,7 @@ from openlineage.client.transport.transport import Config, Transport
 
 from airflow_provider_sparklineage.datahub import configuration, sending
 from airflow_provider_sparklineage.datahub.conversion import proposals
-from airflow_provider_sparklineage.event.model import CAPTURE_KEY, DOCUMENTATION_KEY
+from airflow_provider_sparklineage.event.model import CARRIERS, DOCUMENTATION_KEY
 from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.producer import producer
 
@@ -155,7 +155,7 @@ def _facets(facets: Mapping[str, Any] | None) -> dict[str, Any]:
 def neutral_of(run_event: RunEvent) -> Json | None:
     """Give an event of this package in its neutral form, without changes for any backend, as JSON.
 
-    The object of the event's facet ``sparkLineage_capture`` carries the neutral form
+    The object of one of the event's facets carries the neutral form
     (:func:`.event.openlineage.with_neutral`). Airflow's additions to the event are kept: run, job,
     time, the facets of Airflow, and the datasets of ``run_event`` if the neutral form has none.
 
@@ -163,7 +163,8 @@ def neutral_of(run_event: RunEvent) -> Json | None:
         task or producer
     """
     facets = run_event.run.facets or {}
-    neutral: Json | None = getattr(facets.get(CAPTURE_KEY), "neutral", None)
+    carried = (getattr(facets.get(key), "neutral", None) for key in CARRIERS)
+    neutral: Json | None = next((one for one in carried if one is not None), None)
     if neutral is None:
         return None
     job_facets = dict(run_event.job.facets or {})

@@ -288,7 +288,7 @@ def _checked(dataset: LineageDataset, side: Side) -> dict[str, Any]:
     return present(
         {
             "dataset": dataset.name._asdict(),
-            "summary": f"{_label(dataset.name.name)}{_access_text(dataset, side)}",
+            "summary": f"{_label(dataset.name.name)}{access_text(dataset, side)}",
             "status": str(dataset.check.status),
             "accessed": str(dataset.accessed),
             "dimensions": [_dimension(d) for d in dataset.dimensions] or None,
@@ -319,7 +319,8 @@ def _reservations(dataset: LineageDataset) -> dict[str, Any]:
     return {"planned": _counted(dataset.planned or None)}
 
 
-def _access_text(dataset: LineageDataset, side: Side) -> str:
+def access_text(dataset: LineageDataset, side: Side) -> str:
+    """Describe the accessed part of a dataset, in words that follow the dataset's name."""
     if dataset.failed:
         return ", which failed"
     removed = _counted(dataset.removed or None)

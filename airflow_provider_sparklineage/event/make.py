@@ -20,6 +20,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from airflow_provider_sparklineage.event import model
+from airflow_provider_sparklineage.event.assertions import (
+    facets_of_dataset,
+    facets_of_run,
+    partition_checks,
+)
 from airflow_provider_sparklineage.event.document import empty, replaced, without_nulls
 from airflow_provider_sparklineage.event.facets import (
     capture_facet,
@@ -27,7 +32,7 @@ from airflow_provider_sparklineage.event.facets import (
     partitioning_facets,
     subset_facets,
 )
-from airflow_provider_sparklineage.event.steps.texts import without_literals
+from airflow_provider_sparklineage.event.steps.texts import hidden, without_literals
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset
 from airflow_provider_sparklineage.model.allowance import (
     UNLIMITED,
@@ -48,6 +53,7 @@ from airflow_provider_sparklineage.spark.capture.lines import is_too_deep
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from airflow_provider_sparklineage.event.assertions import Check
     from airflow_provider_sparklineage.event.document import Event, Facets, Header
     from airflow_provider_sparklineage.lineage.dataset import TaskLineage
     from airflow_provider_sparklineage.model.datasets import DatasetName
@@ -239,6 +245,8 @@ def made(
     if report is not None:
         if check := check_facet(read, written):
             run_facets[model.CHECK_KEY] = check
+            inputs, outputs, tests = _with_checks(inputs, outputs, representation)
+            run_facets |= tests
         degradations = [*lineage.degradations, *forwarding.degradations()]
         run_facets[model.CAPTURE_KEY] = capture_facet(lineage, report, degradations, read, written)
     if representation.explicit_lineage:
@@ -252,6 +260,34 @@ def made(
         outputs=[made for _, made in outputs],
         run_facets=run_facets,
         job_facets=job_facets,
+    )
+
+
+_Made = list[tuple[LineageDataset, dict[str, Any]]]
+"""Datasets of a side, each with its entry in the event."""
+
+
+def _with_checks(
+    inputs: _Made, outputs: _Made, representation: Representation
+) -> tuple[_Made, _Made, Facets]:
+    """Add the partition checks to inputs and outputs; give also the run facet on all of them."""
+    hide = hidden if representation.redact_literals else str
+    policy = representation.mismatches
+    read = partition_checks((d for d, _ in inputs), Side.READ, policy, hide)
+    written = partition_checks((d for d, _ in outputs), Side.WRITE, policy, hide)
+
+    def added(made: _Made, checks: Mapping[DatasetName, Check], key: str) -> _Made:
+        return [
+            (dataset, {**entry, key: entry[key] | facets_of_dataset([checks[dataset.name]])})
+            if dataset.name in checks
+            else (dataset, entry)
+            for dataset, entry in made
+        ]
+
+    return (
+        added(inputs, read, "inputFacets"),
+        added(outputs, written, "facets"),
+        facets_of_run([*written.values(), *read.values()]),
     )
 
 

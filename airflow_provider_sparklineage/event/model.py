@@ -42,6 +42,16 @@ COLUMNS_KEY = "columnLineage"
 LIFECYCLE_KEY = "lifecycleStateChange"
 DOCUMENTATION_KEY = "documentation"
 LINEAGE_KEY = "lineage"
+ASSERTIONS_KEY = "dataQualityAssertions"
+TEST_KEY = "test"
+CARRIERS = (CAPTURE_KEY, TEST_KEY)
+"""The run facets that can carry the neutral event: the first of them that an event has."""
+
+PARTITION_TEXTS = {
+    Side.READ: "read the expected partitions",
+    Side.WRITE: "wrote the expected partitions",
+}
+"""The texts of the assertions of the partition check, in the facet ``dataQualityAssertions``."""
 
 
 def name_of(dataset: dict[str, Any]) -> DatasetName:

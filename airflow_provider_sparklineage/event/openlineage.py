@@ -11,8 +11,8 @@ work on the event.
 
 The event that an operator gives to Airflow is adapted to one backend
 (:func:`.pipeline.ready_to_send`). A second transport, for another product, needs the event as it
-was before. So the object of the capture facet can carry the neutral event, in a slot that is not a
-field: no encoder writes it into JSON, and Airflow's redactor does not look there.
+was before. So the object of a run facet of this package can carry the neutral event, in a slot that
+is not a field: no encoder writes it into JSON, and Airflow's redactor does not look there.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import attrs
 from openlineage.client.event_v2 import InputDataset, OutputDataset
 from openlineage.client.utils import RedactMixin
 
-from airflow_provider_sparklineage.event.model import CAPTURE_KEY
+from airflow_provider_sparklineage.event.model import CARRIERS
 from airflow_provider_sparklineage.model.producer import producer
 
 if TYPE_CHECKING:
@@ -61,19 +61,20 @@ def parts(event: Event) -> OpenLineageParts:
 
 
 def with_neutral(run_facets: Facets, neutral: Event) -> Facets:
-    """Let the capture facet among a run's facets carry the neutral event.
+    """Let one of a run's facets (:data:`.model.CARRIERS`) carry the neutral event.
 
     :param run_facets: the facets as :func:`parts` gives them, or as JSON has them
     :param neutral: the event before its adaptation to a backend, with secrets hidden in facets of
         other producers; its job's ``documentation`` is the user's own, or absent if there is none
-    :return: new facets; the same object if there is no capture facet, as before the job has run
+    :return: new facets; the same object if there is no such facet, as before the job has run
     """
-    capture = run_facets.get(CAPTURE_KEY)
-    if capture is None:
+    key = next((key for key in CARRIERS if key in run_facets), None)
+    if key is None:
         return run_facets
-    carrying = _unredacted(vars(capture) if isinstance(capture, _Facet) else capture)
+    facet = run_facets[key]
+    carrying = _unredacted(vars(facet) if isinstance(facet, _Facet) else facet)
     carrying.neutral = neutral
-    return {**run_facets, CAPTURE_KEY: carrying}
+    return {**run_facets, key: carrying}
 
 
 # --- facets ---------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import field
 from msgspec.structs import replace
 
+from airflow_provider_sparklineage.expectations import Kind
 from airflow_provider_sparklineage.lineage.application.accesses import DecodedFacets, Symlinks
 from airflow_provider_sparklineage.lineage.partitions.comparison import (
     PartitionStatus,
@@ -142,6 +143,27 @@ class LineageDataset(DecodedFacets, Frozen, frozen=True, dict=True):
         """Whether the task left none of its own data in the output, and removed data from it."""
         subset = self.subset
         return self.is_emptied or bool(self.removed and subset and not subset.partitions)
+
+    @property
+    def is_check_exact(self) -> bool:
+        """Whether the result of the partition check is certain.
+
+        Spark was observed to access these partitions, and they are expected by a declaration or a
+        path. Partitions that Spark only planned to read were perhaps never read.
+        """
+        check = self.check
+        is_only_planned = not check.missing and check.unexpected <= self.planned
+        return (
+            self.observed
+            and (self.subset is None or self.subset.exact)
+            and not (check.unexpected and is_only_planned)
+            and self.has_certain_expectation
+        )
+
+    @property
+    def has_certain_expectation(self) -> bool:
+        """Whether partitions are expected by more than dates in arguments, which can only match."""
+        return self.expected is not None and self.expected.kind is not Kind.INFERRED
 
     @property
     def dimensions(self) -> tuple[Dimension, ...]:

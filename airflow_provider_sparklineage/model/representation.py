@@ -7,9 +7,11 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.model import globs
-from airflow_provider_sparklineage.model.terms import Frozen
+from airflow_provider_sparklineage.model.terms import Frozen, Side
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from airflow_provider_sparklineage.model.datasets import DatasetName
 
 
@@ -42,6 +44,53 @@ class ColumnLineageForm(StrEnum):
     """They are repeated for every column, for backends that do not know the compact form."""
 
 
+class MismatchPolicy(Frozen, frozen=True):
+    """The consequence if a task accessed other partitions than expected.
+
+    :param consequence: ``warn``, ``ignore`` or ``fail``
+    :param of: the datasets that it is for: ``reads``, ``writes``, globs of datasets; empty for all
+    """
+
+    consequence: str = "warn"
+    of: tuple[str, ...] = ()
+
+    @classmethod
+    def of_arguments(
+        cls, on_partition_mismatch: str, check_partitions_of: str | Collection[str] | None
+    ) -> MismatchPolicy:
+        """Make the policy of an operator's arguments."""
+        chosen = check_partitions_of
+        return cls(
+            on_partition_mismatch, (chosen,) if isinstance(chosen, str) else tuple(chosen or ())
+        )
+
+    @property
+    def globs(self) -> list[str]:
+        """The globs of datasets; ``["reads", "*/sales"]`` are the inputs that match the glob."""
+        return [chosen for chosen in self.of if chosen not in _SIDES]
+
+    def is_for(self, side: Side, dataset: DatasetName) -> bool:
+        """Whether the policy is for the partitions that were read, or written, of a dataset."""
+        sides = [chosen for chosen in self.of if chosen in _SIDES]
+        if sides and f"{side}s" not in sides:
+            return False
+        names = self.globs
+        return not names or any(globs.compiled(glob).fullmatch(str(dataset)) for glob in names)
+
+    def severity(self, side: Side, dataset: DatasetName, *, is_exact: bool) -> str | None:
+        """Give the severity of a mismatch in OpenLineage's terms: ``error`` or ``warn``.
+
+        :param is_exact: whether a mismatch would be certain; only then does it fail the task
+        :return: None if a mismatch has no consequence
+        """
+        if self.consequence == "ignore" or not self.is_for(side, dataset):
+            return None
+        return "error" if self.consequence == "fail" and is_exact else "warn"
+
+
+_SIDES = frozenset(f"{side}s" for side in Side)
+
+
 class Representation(Frozen, frozen=True):
     """The parts that an event has or leaves out.
 
@@ -52,12 +101,14 @@ class Representation(Frozen, frozen=True):
         event are dropped, and a degradation reports it. What is sent has its own limit
         (:class:`Adaptation`)
     :param redact_literals: whether the literals in filters and descriptions are hidden
+    :param mismatches: gives the severity of the partition checks
     """
 
     bare_partitions: bool = False
     explicit_lineage: bool = False
     max_event_bytes: int = MAX_KEPT_BYTES
     redact_literals: bool = False
+    mismatches: MismatchPolicy = MismatchPolicy()
 
 
 DEFAULT_REPRESENTATION = Representation()

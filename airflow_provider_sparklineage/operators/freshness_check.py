@@ -1,4 +1,7 @@
-"""SparkLineageFreshnessCheck: a task that checks in the history if partitions are up to date."""
+"""SparkLineageFreshnessCheck: a task that checks in the history if partitions are up to date.
+
+The task's OpenLineage event has the dataset as an input, with the result as an assertion on it.
+"""
 
 from __future__ import annotations
 
@@ -11,16 +14,20 @@ from airflow.providers.common.compat.sdk import (
     Stats,
 )
 
+from airflow_provider_sparklineage.hooks import sources
 from airflow_provider_sparklineage.lineage.partitions.comparison import MISMATCHES
 from airflow_provider_sparklineage.links.lineage import dataset_page
 from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.exceptions import DeclarationError
+from airflow_provider_sparklineage.model.terms import Outcome
 from airflow_provider_sparklineage.model.texts import some
+from airflow_provider_sparklineage.operators.masking import masked
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from airflow.providers.common.compat.sdk import Context
+    from airflow.providers.openlineage.extractors import OperatorLineage
 
     from airflow_provider_sparklineage.history.queries.answers import Stale
     from airflow_provider_sparklineage.history.queries.sql import Rows
@@ -51,6 +58,9 @@ class SparkLineageFreshnessCheck(BaseOperator):
     metrics: ``sparklineage.stale_partitions``, and ``sparklineage.gaps`` for partitions that are
     expected and that no run wrote.
 
+    The result is in the task's OpenLineage event, too: as an assertion on the dataset, and in the
+    run facet ``test``.
+
     .. seealso::
         ``sparklineage stale`` for the same on the command line, with the runs to repeat.
 
@@ -78,6 +88,15 @@ class SparkLineageFreshnessCheck(BaseOperator):
         self.partitions = partitions
         self.on_finding = on_finding
         self.store = store
+        self._lineage: OperatorLineage[Any, Any] | None = None
+
+    @property
+    def get_openlineage_facets_on_complete(
+        self,
+    ) -> Callable[[Any], OperatorLineage[Any, Any]] | None:
+        """The OpenLineage hook that gives the result; None if the history gave no answer."""
+        lineage = self._lineage
+        return None if lineage is None else lambda _task_instance: lineage
 
     def execute(self, context: Context) -> None:
         """
@@ -92,24 +111,71 @@ class SparkLineageFreshnessCheck(BaseOperator):
         from airflow_provider_sparklineage.history.engines.duckdb import History
         from airflow_provider_sparklineage.history.queries.datasets import dataset_of
         from airflow_provider_sparklineage.history.store import Store
-        from airflow_provider_sparklineage.hooks.sources import history_url
 
         if self.on_finding not in _POLICIES:
             problem = f"on_finding is {self.on_finding!r}."
             raise DeclarationError(problem, "It must be fail or skip.")
         wanted = _wanted(self.partitions)
         bound = Bound.of(SECONDS, _FIX)
-        with History(Store.open(self.store or history_url())) as history, within(bound):
+        with History(Store.open(self.store or sources.history_url())) as history, within(bound):
             self.log.info("The history was built at %s.", history.manifest.built_at)
             dataset = dataset_of(history, self.dataset)
             outdated = findings(history, dataset, wanted)
+        shown = some(outdated, _MAX_SHOWN) if outdated else ""
+        self._lineage = _lineage_of(
+            dataset, shown, "warn" if self.on_finding == "skip" else "error"
+        )
         if not outdated:
             self.log.info("%s is up to date.", self.dataset)
             return
-        message = f"{self.dataset} is not up to date: {some(outdated, _MAX_SHOWN)}."
+        message = f"{self.dataset} is not up to date: {shown}."
         if page := dataset_page(context.get("ti"), dataset, "smwn"):
             message += f" See {page}"
         raise (AirflowSkipException if self.on_finding == "skip" else AirflowException)(message)
+
+
+def _lineage_of(
+    dataset: DatasetName, findings: str, severity: str
+) -> OperatorLineage[Any, Any] | None:
+    """Make the lineage of a check for Airflow's OpenLineage provider.
+
+    :param findings: the partitions that are not up to date; empty if all are
+    :return: None if lineage is off, or if the lineage cannot be made
+    """
+    try:
+        return _made_lineage(dataset, findings, severity)
+    except Exception:
+        log.warning("The result of the check is not in the task's event.", exc_info=True)
+        return None
+
+
+def _made_lineage(
+    dataset: DatasetName, findings: str, severity: str
+) -> OperatorLineage[Any, Any] | None:
+    # Imported here, because a DAG's file needs none of it.
+    from airflow.providers.openlineage.extractors import OperatorLineage
+
+    from airflow_provider_sparklineage.event import openlineage, pipeline
+    from airflow_provider_sparklineage.event.assertions import (
+        facets_of_dataset,
+        facets_of_run,
+        freshness_check,
+    )
+    from airflow_provider_sparklineage.event.document import empty, replaced
+    from airflow_provider_sparklineage.settings import resolution
+    from airflow_provider_sparklineage.settings.connection import DEFAULT_CONN_ID, is_converted
+
+    settings = resolution.resolve(*sources.for_settings(sources.connection(DEFAULT_CONN_ID)))
+    if settings.disabled:
+        return None
+    check = freshness_check(dataset, masked(findings), severity)
+    read = {**dataset._asdict(), "facets": {}, "inputFacets": facets_of_dataset([check])}
+    of_run = facets_of_run([check])
+    event = replaced(empty(None, Outcome.COMPLETE), inputs=[read], run_facets=of_run)
+    parts = openlineage.parts(pipeline.adapted(event, settings.adaptation))
+    if is_converted(sources.ready_client()):
+        parts = parts._replace(run_facets=openlineage.with_neutral(parts.run_facets, event))
+    return OperatorLineage(**parts._asdict())
 
 
 Values = dict[str, str]

@@ -23,6 +23,7 @@ from airflow_provider_sparklineage.links.lineage import tab_page
 from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.exceptions import DeclarationError
 from airflow_provider_sparklineage.model.globs import compiled
+from airflow_provider_sparklineage.model.representation import MismatchPolicy
 from airflow_provider_sparklineage.model.subset import extent
 from airflow_provider_sparklineage.operators.attempt.prepare import asset_name
 from airflow_provider_sparklineage.storage.bounded import OutOfTimeError, within
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
 
 log = logger(__name__)
 
-_SIDES = ("reads", "writes")
 CALLBACK_S = 30
 """Most seconds that the task waits for a callback."""
 MAX_KEYS = 1000
@@ -139,41 +139,13 @@ def checks(
         these; None checks all datasets. ``["reads", "*/sales"]`` are the inputs that match the glob
     :param page: URL of the task's tab in Airflow
     """
-    sides, globs = _chosen(of)
+    policy = MismatchPolicy.of_arguments("", of)
     return [
-        PartitionCheck(
-            side,
-            dataset,
-            is_exact=dataset.observed
-            and (dataset.subset is None or dataset.subset.exact)
-            and not _is_only_planned(dataset)
-            and dataset.expected is not None
-            and dataset.expected.kind is not Kind.INFERRED,
-            page=page,
-        )
+        PartitionCheck(side, dataset, dataset.is_check_exact, page)
         for side, datasets in ((Side.READ, lineage.inputs), (Side.WRITE, lineage.outputs))
         for dataset in datasets
-        if not sides or f"{side}s" in sides
-        if not globs or any(compiled(glob).fullmatch(str(dataset.name)) for glob in globs)
+        if policy.is_for(side, dataset.name)
     ]
-
-
-def _chosen(of: str | Collection[str] | None) -> tuple[list[str], list[str]]:
-    """Split the argument ``check_partitions_of`` into two lists.
-
-    :return: those of ``reads`` and ``writes`` that are in the argument, and the globs in it
-    """
-    chosen = [of] if isinstance(of, str) else of or ()
-    return [c for c in chosen if c in _SIDES], [c for c in chosen if c not in _SIDES]
-
-
-def _is_only_planned(dataset: LineageDataset) -> bool:
-    """Whether all mismatched partitions are unexpected ones that Spark planned to read.
-
-    Perhaps the job never read them.
-    """
-    check = dataset.check
-    return not check.missing and bool(check.unexpected) and check.unexpected <= dataset.planned
 
 
 def unmatched_globs(lineage: TaskLineage, of: str | Collection[str] | None) -> list[str]:
@@ -182,7 +154,7 @@ def unmatched_globs(lineage: TaskLineage, of: str | Collection[str] | None) -> l
     :param of: the argument ``check_partitions_of``, from which the globs are taken
     """
     names = {str(d.name) for d in (*lineage.inputs, *lineage.outputs)}
-    _, globs = _chosen(of)
+    globs = MismatchPolicy.of_arguments("", of).globs
     return [glob for glob in globs if not any(map(compiled(glob).fullmatch, names))]
 
 

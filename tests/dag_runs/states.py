@@ -13,6 +13,8 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 from unittest import mock
 
+from tests.observed_writes import written
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -479,7 +481,7 @@ def a_backfill_of_earlier_dates(runs: Runs) -> None:
 
 
 @contextmanager
-def _undated(partition_key: str | None = None) -> Iterator[None]:
+def undated(partition_key: str | None = None) -> Iterator[None]:
     """Let ``dag.test()`` keep earlier runs without a logical date: it takes all of them for one."""
     from airflow.models import dagrun
     from airflow.utils.state import DagRunState
@@ -499,7 +501,7 @@ def _undated(partition_key: str | None = None) -> Iterator[None]:
 
 @state
 def runs_without_a_logical_date(runs: Runs) -> None:
-    with _undated():
+    with undated():
         runs.good_run(None)
         assert runs.good_run(None) == GOOD
 
@@ -510,13 +512,25 @@ def runs_of_a_partition(runs: Runs) -> None:
         "writes": ["/lake/revenue/dt={{ partition_key }}"],
         "partition_key_dimensions": ["dt"],
     }
-    with _undated("2024-05-06"):
+    with undated("2024-05-06"):
         runs.good_run(None, **arguments)
         assert runs.good_run(None, **arguments) == GOOD
     assert runs.dataset().partitions == "dt=2024-05-06"
 
 
 # --- what the job did -----------------------------------------------------------------------------
+
+
+@state
+def a_job_that_wrote_another_partition_than_expected(runs: Runs) -> None:
+    declared = {"observe": True, "writes": ["/lake/revenue/dt={{ ds }}"]}
+    text = "wrote the expected partitions"
+    for day, written_day, success in ((DAYS[0], DAYS[1], False), (DAYS[1], DAYS[1], True)):
+        runs.spark_submit.does("staging_chain", observations=written(f"{written_day:%Y-%m-%d}"))
+        assert runs.run(day, **declared)[-1][0].kind == "COMPLETE"
+        assert runs.dataset().assertions == {text: success}
+        [test] = runs.events[-1]["run"]["facets"]["test"]["tests"]
+        assert test["status"] == ("pass" if success else "fail")
 
 
 @state

@@ -91,5 +91,11 @@ def test_what_follows_runs_if_the_partition_of_the_day_is_up_to_date(states, gau
         ("skip", {"check": "skipped", "report": "skipped"}),
     ],
 )
-def test_what_follows_a_stale_partition_does_not_run(states, on_finding, expected):
+def test_what_follows_a_stale_partition_does_not_run(states, on_finding, expected, events_of):
     assert states(STALE, on_finding) == expected
+    *_, sent = events_of(f"freshness_{on_finding}_15.check", 2)
+    [read] = sent["inputs"]
+    [found] = read["inputFacets"]["dataQualityAssertions"]["assertions"]
+    assert (found["assertion"], found["success"]) == ("is up to date", False)
+    [tested] = sent["run"]["facets"]["test"]["tests"]
+    assert tested["status"] == "fail"

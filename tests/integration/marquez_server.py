@@ -10,7 +10,7 @@ from urllib.parse import quote
 from urllib.request import Request, urlopen
 
 from airflow_provider_sparklineage.event.backends.checks import Endpoint, ask
-from tests.marquez_model import Job, Page, Texts
+from tests.marquez_model import Job, Page, Texts, shown_assertions
 
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _TIMEOUT_S = 30
@@ -61,6 +61,10 @@ class MarquezServer:
             raise RefusedError(answer.status)
         return json.loads(answer.body)
 
+    def own(self, name: str) -> str:
+        """Give the name below which Marquez has a dataset of this test."""
+        return name.replace("/lake", self._root)
+
     def _short(self, name: str) -> str:
         return name.replace(self._root, "/lake")
 
@@ -93,7 +97,7 @@ class MarquezServer:
     def texts(self, namespace: str, name: str) -> Texts | None:
         """Show what a dataset's page says in words; None if nobody has named the dataset."""
         try:
-            page = self.get("namespaces", namespace, "datasets", name.replace("/lake", self._root))
+            page = self.get("namespaces", namespace, "datasets", self.own(name))
         except RefusedError as error:
             if error.args != (404,):
                 raise
@@ -104,7 +108,7 @@ class MarquezServer:
 
     def dataset(self, namespace: str, name: str) -> Page:
         """Show a dataset's page."""
-        path = ("namespaces", namespace, "datasets", name.replace("/lake", self._root))
+        path = ("namespaces", namespace, "datasets", self.own(name))
         page = self.get(*path)
         partitions = page["facets"].get("sparkLineage_partitions") or {}
         return Page(
@@ -116,4 +120,5 @@ class MarquezServer:
                 for column in page["columnLineage"] or ()
                 for source in column["inputFields"]
             },
+            shown_assertions(page["facets"]),
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import inspect
 import json
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -19,6 +20,7 @@ from airflow_provider_sparklineage.model.exceptions import (
 )
 from airflow_provider_sparklineage.operators import freshness_check
 from airflow_provider_sparklineage.operators.freshness_check import SparkLineageFreshnessCheck
+from airflow_provider_sparklineage.settings.connection import DATAHUB_TRANSPORT
 
 RECORDED = Path(__file__).parents[1] / "golden" / "history"
 
@@ -55,9 +57,91 @@ def check(store):
             task_id="fresh", dataset=dataset, partitions=partitions or None, **arguments
         )
         log_url = "http://airflow/dags/shop/runs/manual/tasks/fresh?try_number=1"
+        check.operators.append(operator)
         operator.execute({"ti": SimpleNamespace(log_url=log_url)})
 
+    check.operators = []
     return check
+
+
+def lineage_of(check, *partitions, **arguments):
+    """Give the lineage that the task has at its end, whichever that is."""
+    with suppress(AirflowException, AirflowSkipException):
+        check(*partitions, **arguments)
+    hook = check.operators[-1].get_openlineage_facets_on_complete
+    return hook and hook(None)
+
+
+def entries(lineage):
+    """Give the name of each input, and its assertions."""
+    return [(d.name, d.inputFacets["dataQualityAssertions"].assertions) for d in lineage.inputs]
+
+
+@pytest.fixture
+def generic(monkeypatch):
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__BACKEND", "generic")
+
+
+@pytest.mark.usefixtures("generic")
+@pytest.mark.parametrize(
+    ("day", "on_finding", "result"),
+    [
+        ("14", "fail", (True, "error", "pass")),
+        ("15", "fail", (False, "error", "fail")),
+        ("15", "skip", (False, "warn", "fail")),
+    ],
+)
+def test_the_result_is_an_assertion_on_the_dataset(check, day, on_finding, result):
+    lineage = lineage_of(check, f"flight_date=2013-01-{day}", on_finding=on_finding)
+    [(name, [found])] = entries(lineage)
+    [tested] = lineage.run_facets["test"].tests
+    assert (name, found["assertion"]) == ("/flights/lake/daily_delays", "is up to date")
+    assert (found["success"], found["severity"], tested["status"]) == result
+    assert found["success"] == (found["actual"] == "up to date")
+    assert not lineage.outputs
+
+
+def test_for_marquez_only_what_is_not_up_to_date_is_on_the_page(check):
+    assert entries(lineage_of(check, "flight_date=2013-01-14")) == []
+    stale = lineage_of(check, "flight_date=2013-01-15")
+    assert [found["success"] for _, [found] in entries(stale)] == [False]
+    [dataset] = stale.inputs
+    assert dataset.facets["documentation"].description.startswith("flight_date=2013-01-15 is stale")
+
+
+@pytest.mark.usefixtures("generic")
+def test_a_secret_among_the_findings_is_masked(check, monkeypatch):
+    monkeypatch.setattr(freshness_check, "masked", lambda text: text.replace("flights", "***"))
+    [(_, [found])] = entries(lineage_of(check, "flight_date=2013-01-15"))
+    assert "***" in found["actual"]
+    assert "flights" not in found["actual"]
+
+
+def test_a_check_that_got_no_answer_has_no_result(check):
+    with pytest.raises(HistoryError):
+        check(store="/nowhere")
+    assert check.operators[-1].get_openlineage_facets_on_complete is None
+
+
+def test_lineage_that_is_off_or_cannot_be_made_changes_nothing(check, monkeypatch, caplog):
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__DISABLED", "true")
+    assert lineage_of(check, "flight_date=2013-01-14") is None
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__DISABLED", "false")
+    monkeypatch.setattr(freshness_check, "masked", lambda _: 1 / 0)
+    check("flight_date=2013-01-14")
+    assert check.operators[-1].get_openlineage_facets_on_complete is None
+    assert "The result of the check is not in the task's event." in caplog.text
+
+
+def test_a_transport_to_datahub_gets_the_result_that_marquez_does_not(check, monkeypatch):
+    monkeypatch.setattr(
+        freshness_check.sources, "ready_client", lambda: {"type": DATAHUB_TRANSPORT}
+    )
+    lineage = lineage_of(check, "flight_date=2013-01-14")
+    [read] = lineage.run_facets["test"].neutral["inputs"]
+    [found] = read["inputFacets"]["dataQualityAssertions"]["assertions"]
+    assert found["success"]
+    assert not lineage.inputs
 
 
 def test_a_partition_that_is_up_to_date_passes(check):

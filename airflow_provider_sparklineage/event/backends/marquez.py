@@ -36,6 +36,9 @@ an output with over 500 kB of facets       loses detail (:mod:`..steps.size`): t
 =========================================  =====================================================
 
 A degradation in the event reports each repair but the additions, which lose nothing.
+
+The page of a dataset shows the assertions and the description of whichever event named the dataset
+last. So assertions about reads are moved to the outputs (:func:`_with_moved_assertions`).
 """
 
 from __future__ import annotations
@@ -49,10 +52,18 @@ from urllib.parse import quote
 
 import msgspec
 
+from airflow_provider_sparklineage.event.assertions import about, assertions_facet
 from airflow_provider_sparklineage.event.backends.base import Backend
 from airflow_provider_sparklineage.event.document import Walk, replaced, same
 from airflow_provider_sparklineage.event.facets import declared
-from airflow_provider_sparklineage.event.model import CAPTURE_KEY, COLUMNS_KEY, name_of
+from airflow_provider_sparklineage.event.model import (
+    ASSERTIONS_KEY,
+    CAPTURE_KEY,
+    COLUMNS_KEY,
+    DOCUMENTATION_KEY,
+    PARTITION_TEXTS,
+    name_of,
+)
 from airflow_provider_sparklineage.event.steps.size import reduced
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
@@ -119,6 +130,7 @@ class Marquez(Backend):
 
     def repaired(self, event: Event) -> Event:
         """Repair an event by the table of this module; add degradations for the losses."""
+        event = _with_moved_assertions(event)
         repairing = _Repairing()
         inputs = [repairing.dataset(d) for d in event["inputs"]]
         outputs = [repairing.dataset(d) for d in event["outputs"]]
@@ -195,6 +207,75 @@ def _opens(kind: str, *names: str) -> bool:
     if len(pieces) > len(names) + 1:
         pieces = _DELIMITER.split(node, maxsplit=len(names))
     return pieces == [kind, *names]
+
+
+# --- assertions -----------------------------------------------------------------------------------
+
+
+_DOCUMENTATION = "https://openlineage.io/spec/facets/1-1-0/DocumentationDatasetFacet.json"
+
+
+def _with_moved_assertions(event: Event) -> Event:
+    """Move the assertions on inputs to places where they hide nothing that a writer has sent.
+
+    A reader's assertions would replace those of the task that wrote the dataset, and an input
+    without a description takes the dataset's description away. So all outputs get the assertions
+    on the inputs: what a job has read is about the data that it made. In an event without outputs
+    an assertion stays if it failed and is about the dataset itself: then the page is red until the
+    dataset is written again. Other assertions are in the run facet ``test`` alone.
+
+    :return: the same object if there is nothing to move
+    """
+    if not any(ASSERTIONS_KEY in _of_input(dataset) for dataset in event["inputs"]):
+        return event
+    if not event["outputs"]:
+        inputs = [left for d in event["inputs"] if (left := _with_own_failures(d)) is not None]
+        return replaced(event, inputs=inputs)
+    moved = [
+        {**entry, "assertion": about(entry["assertion"], str(name_of(dataset)))}
+        for dataset in event["inputs"]
+        for entry in _of_input(dataset).get(ASSERTIONS_KEY, {}).get("assertions", ())
+    ]
+    inputs = [_without_assertions(dataset) for dataset in event["inputs"]]
+    return replaced(event, inputs=inputs, outputs=[_with(d, moved) for d in event["outputs"]])
+
+
+def _of_input(dataset: dict[str, Any]) -> Facets:
+    facets: Facets = dataset.get("inputFacets", {})
+    return facets
+
+
+def _without_assertions(dataset: dict[str, Any]) -> dict[str, Any]:
+    left = {key: facet for key, facet in _of_input(dataset).items() if key != ASSERTIONS_KEY}
+    return {**dataset, "inputFacets": left}
+
+
+def _with(output: dict[str, Any], moved: list[dict[str, Any]]) -> dict[str, Any]:
+    own = output["facets"].get(ASSERTIONS_KEY, {}).get("assertions", ())
+    return {**output, "facets": output["facets"] | assertions_facet([*own, *moved])}
+
+
+def _with_own_failures(dataset: dict[str, Any]) -> dict[str, Any] | None:
+    """Leave only the failed assertions on the input itself; describe it by the first of them.
+
+    :return: None if nothing is left but the name, which would take the description away
+    """
+    entries = _of_input(dataset).get(ASSERTIONS_KEY, {}).get("assertions", ())
+    failed = [
+        entry
+        for entry in entries
+        if not entry["success"] and entry["assertion"] not in PARTITION_TEXTS.values()
+    ]
+    left = _without_assertions(dataset)
+    if not failed:
+        return left if left["facets"] or left["inputFacets"] or not entries else None
+    text = failed[0].get("actual", "") or failed[0]["assertion"]
+    described = {DOCUMENTATION_KEY: made_facet(_DOCUMENTATION, description=text)} | left["facets"]
+    return {
+        **left,
+        "facets": described,
+        "inputFacets": left["inputFacets"] | assertions_facet(failed),
+    }
 
 
 # --- repairs --------------------------------------------------------------------------------------

@@ -130,7 +130,7 @@ def _condition(condition: subset.Condition, hide: Hide) -> subset.Condition:
 
 V = TypeVar("V")
 
-_NAMES = IDENTITIES | {"identifier", "summary", "first", "last", "locations"}
+_NAMES = IDENTITIES | {"identifier", "summary", "first", "last", "locations", "expected", "actual"}
 """Keys of names; beyond the identities, those of values that name a part of a dataset."""
 
 

@@ -37,6 +37,7 @@ from airflow_provider_sparklineage.model.exceptions import (
     SparkLineageError,
 )
 from airflow_provider_sparklineage.model.producer import DISTRIBUTION, version
+from airflow_provider_sparklineage.model.representation import MismatchPolicy
 from airflow_provider_sparklineage.model.terms import Frozen, JobName
 from airflow_provider_sparklineage.operators.attempt.timing import Deadline
 from airflow_provider_sparklineage.operators.masking import mask, masked, masked_message
@@ -74,6 +75,10 @@ def manifest_of(context: Context, settings: Settings, *, of_command: bool = Fals
     run_id = str(lineage_run_id(ti))
     namespace = lineage_job_namespace()  # type: ignore[no-untyped-call]
     map_index = getattr(ti, "map_index", None)
+    task = context.get("task")
+    policy = MismatchPolicy.of_arguments(
+        getattr(task, "on_partition_mismatch", "warn"), getattr(task, "check_partitions_of", None)
+    )
     return Manifest(
         # The same try always gets the same application run id, so that a replay is recognised.
         application_run_id=str(uuid.uuid5(uuid.UUID(run_id), "spark-application")),
@@ -92,6 +97,8 @@ def manifest_of(context: Context, settings: Settings, *, of_command: bool = Fals
         max_partitions=settings.max_partitions,
         bare_partitions=settings.emit_bare_partitions_facet,
         redact_literals=settings.redact_literals,
+        on_partition_mismatch=policy.consequence,
+        check_partitions_of=policy.of,
         column_lineage=settings.column_lineage,
         intermediate_datasets=str(settings.intermediate_datasets),
         lineage_facet=settings.emit_lineage_facet,

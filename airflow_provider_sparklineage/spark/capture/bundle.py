@@ -42,6 +42,7 @@ from airflow_provider_sparklineage.model.representation import (
     MAX_KEPT_BYTES,
     Intermediates,
     Limits,
+    MismatchPolicy,
     Representation,
 )
 from airflow_provider_sparklineage.model.rules import PartitionRules
@@ -143,6 +144,9 @@ class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
     max_event_bytes: int = MAX_KEPT_BYTES
     """The most bytes of the event that is kept; the event that is sent has a limit of its own."""
     redact_literals: bool = False
+    on_partition_mismatch: str = "warn"
+    check_partitions_of: tuple[str, ...] = ()
+    """The datasets to which ``on_partition_mismatch`` applies; empty for all."""
     column_lineage: str = "compact"
     intermediate_datasets: str = "keep"
     lineage_facet: bool = False
@@ -209,6 +213,7 @@ class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
             self.lineage_facet,
             self.max_event_bytes,
             self.redact_literals,
+            MismatchPolicy(self.on_partition_mismatch, self.check_partitions_of),
         )
 
 

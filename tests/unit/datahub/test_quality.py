@@ -8,7 +8,10 @@ import pytest
 
 from airflow_provider_sparklineage.datahub.assertions import quality
 from airflow_provider_sparklineage.datahub.configuration import Conversion, FieldPaths
+from airflow_provider_sparklineage.datahub.conversion import proposals
 from airflow_provider_sparklineage.datahub.subject import Subject
+from airflow_provider_sparklineage.model.terms import Side
+from tests.checked_runs import RAW, REVENUE, accessed, freshness, neutral
 from tests.unit.datahub.partition_events import ORDERS, event, stored_below
 from tests.unit.datahub.sdk import checked
 
@@ -75,3 +78,21 @@ def test_tests_are_bounded():
 
 def test_a_start_has_tested_nothing():
     assert _tested({"assertion": "min", "success": True}, state="START") == []
+
+
+def test_the_partition_checks_of_this_package_have_no_second_assertion():
+    run = neutral(
+        [accessed(RAW, Side.READ, ("04",), "05")],
+        [accessed(REVENUE, Side.WRITE, ("05",), "06")],
+    )
+    converted = proposals(run)
+    infos = [one.aspect for one in converted if one.aspect_name == "assertionInfo"]
+    assert [info["customAssertion"]["type"] for info in infos] == ["Partitions", "Partitions"]
+    assert all("lake/revenue" in info["customAssertion"]["entity"] for info in infos)
+
+
+@pytest.mark.parametrize(("findings", "result"), [("", "SUCCESS"), ("dt=05 is stale", "FAILURE")])
+def test_a_freshness_check_is_green_or_red(findings, result):
+    how = Conversion(field_paths=FieldPaths.V1)
+    found = checked(quality(Subject(freshness(REVENUE, findings), how)))
+    assert _results(found) == [result]
