@@ -338,8 +338,16 @@ _QUESTIONS = (
         "Show by which rule the partitions that runs read follow from those that they wrote, and "
         "the runs that break it",
         "history.questions:answer_patterns",
-        (_DATASET, *_QUESTION),
-        ("patterns weekly_report",),
+        (
+            _DATASET,
+            switch(
+                "--mapper",
+                "print Airflow's timetable from these rules (Airflow 3.3), in place of the rules: "
+                "runs start when the partitions are there that they read",
+            ),
+            *_QUESTION,
+        ),
+        ("patterns weekly_report", "patterns weekly_report --mapper"),
     ),
 )
 

@@ -17,6 +17,7 @@ import msgspec
 from airflow_provider_sparklineage.cli import commands
 from airflow_provider_sparklineage.history.queries import answers, drift, gaps, schedule
 from airflow_provider_sparklineage.history.queries.patterns.observed import Pattern
+from airflow_provider_sparklineage.history.queries.patterns.timetable import Timetable
 from airflow_provider_sparklineage.history.tables import TABLES, VERSION
 from airflow_provider_sparklineage.model import texts
 
@@ -93,6 +94,7 @@ ANSWERS: Mapping[str, tuple[type[Struct], ...]] = {
     "gaps": (gaps.Gap,),
     "impact": (answers.Hop,),
     "patterns": (Pattern,),
+    "mappers": (Timetable,),
     "plan": (answers.Step, answers.ByHand),
     "schedule": (schedule.ScheduleMismatch,),
     "stale": (answers.Stale,),
@@ -101,8 +103,9 @@ ANSWERS: Mapping[str, tuple[type[Struct], ...]] = {
 }
 """The types of the lines that each question prints under ``--json``.
 
-The key ``plan`` is for the lines of ``impact --plan`` and ``stale --plan``, the key ``unjudged``
-for those of any question with ``--unjudged``.
+The key ``plan`` is for the lines of ``impact --plan`` and ``stale --plan``, the key ``mappers``
+for those of ``patterns --mapper``, the key ``unjudged`` for those of any question with
+``--unjudged``.
 """
 
 _PARAM = re.compile(r"^:param (\w+): (.*(?:\n {4}.*)*)", re.MULTILINE)

@@ -191,9 +191,10 @@ def check_arguments(
     if callback is not None and not callable(callback):
         refuse("on_partition_mismatch_callback", callback, "a function")
     key = record_asset_partitions
-    if not isinstance(key, bool) and not (isinstance(key, str) and re.search(r"\{[^{}]+\}", key)):
+    is_switch = key is None or isinstance(key, bool)
+    if not is_switch and not (isinstance(key, str) and re.search(r"\{[^{}]+\}", key)):
         formats = "a format of keys such as '{dt}|{region}'"
-        refuse("record_asset_partitions", key, f"True, False, or {formats}")
+        refuse("record_asset_partitions", key, f"True, False, None, or {formats}")
 
 
 # At each assignment to an attribute Airflow looks for a method `_convert_<attribute>`: a hundred
@@ -279,7 +280,7 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
     on_partition_mismatch: Literal["warn", "ignore", "fail"] = "warn"
     check_partitions_of: str | Sequence[str] | None = None
     on_partition_mismatch_callback: Callable[[list[PartitionCheck]], object] | None = None
-    record_asset_partitions: bool | str = False
+    record_asset_partitions: bool | str | None = None
     listener_extensions: Sequence[str] | None = None
     lineage_conn_id: str = DEFAULT_CONN_ID
     relay_spark_events: bool | None = None
@@ -310,7 +311,7 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
         on_partition_mismatch: Literal["warn", "ignore", "fail"] = "warn",
         check_partitions_of: str | Sequence[str] | None = None,
         on_partition_mismatch_callback: Callable[[list[PartitionCheck]], object] | None = None,
-        record_asset_partitions: bool | str = False,
+        record_asset_partitions: bool | str | None = None,
         listener_extensions: Sequence[str] | None = None,
         lineage_conn_id: str = DEFAULT_CONN_ID,
         relay_spark_events: bool | None = None,

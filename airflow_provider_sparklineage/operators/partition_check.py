@@ -121,10 +121,11 @@ def follow_up(
                 "check_partitions_of names %r, and the job accessed no such dataset, so nothing "
                 "was checked for it.", glob,
             )  # fmt: skip
-        if operator.record_asset_partitions and not failing:
-            record_asset_partitions(
-                operator.outlets, lineage, operator.record_asset_partitions, context, locator
-            )
+        key_format = operator.record_asset_partitions
+        if key_format is None:
+            key_format = is_partitioned_at_runtime(operator.outlets, context)
+        if key_format and not failing:
+            record_asset_partitions(operator.outlets, lineage, key_format, context, locator)
     except (Exception, AirflowTaskTimeout):  # Spark's end decides the task's outcome, not this
         log.warning("Following up on expected and observed partitions failed.", exc_info=True)
     return failing
@@ -233,6 +234,23 @@ def _call(
 
 
 # --- asset partitions -----------------------------------------------------------------------------
+
+
+def is_partitioned_at_runtime(outlets: Iterable[object], context: Context) -> bool:
+    """Whether the DAG leaves it to its tasks to name the partitions of their outlets.
+
+    Its schedule is ``PartitionedAtRuntime`` (Airflow 3.3), and nobody has named a key yet: the run
+    has none of its own, which Airflow would give to all of its outlets, and no outlet has one from
+    the task's own code.
+    """
+    timetable = getattr(context.get("dag"), "timetable", None)
+    if getattr(timetable, "partitioned_at_runtime", False) is not True:
+        return False
+    if getattr(context.get("dag_run"), "partition_key", None) is not None:
+        return False
+    events: Any = context["outlet_events"]
+    assets = (outlet for outlet in outlets if isinstance(outlet, Asset))
+    return not any(getattr(events[asset], "partition_keys", None) for asset in assets)
 
 
 def record_asset_partitions(

@@ -72,7 +72,8 @@ class SparkLineagePySparkOperator(PySparkLineageMixin, PySparkOperator):
         globs; all if None.
     :param on_partition_mismatch_callback: Called with the list of mismatches.
     :param record_asset_partitions: Record, on the outlet asset for each output, the partitions that
-        the function wrote; a text is the format of the keys, e.g. ``"{dt}|{region}"``.
+        the function wrote; a text is the format of the keys, e.g. ``"{dt}|{region}"``. None does
+        so if the DAG's schedule is ``PartitionedAtRuntime`` and the run has no key of its own.
     :param observe: Observe which partitions are really read and written;
         ``[sparklineage] observe`` if None.
     :param strict: Fail before the function is called when lineage cannot be collected;

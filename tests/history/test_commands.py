@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import gzip
 import json
 import re
@@ -245,6 +246,31 @@ def test_patterns_gaps_and_drift_of_a_month_in_which_all_went_well(run, ask, sto
     assert ask("drift", "daily_delays") == []
 
 
+def test_the_timetable_of_a_rule_is_python_with_the_plugin_that_it_needs(run, ask, store):
+    shown = run("patterns", "weekly_report", "--mapper", "--store", store)
+    assert shown.code == 0
+    code, _, plugin = shown.out.partition("# --- the file plugins/partition_rule.py ---\n")
+    assert "# flight_date = week_ending - 6 days to week_ending (30 of 30 runs); the keys" in code
+    assert "from partition_rule import PartitionRule\n" in code
+    ast.parse(code)
+    ast.parse(plugin)
+    assert "class PartitionRulePlugin(AirflowPlugin)" in plugin
+    [line] = ask("patterns", "weekly_report", "--mapper")
+    assert (line["code"].strip(), line["needs_plugin"]) == (code.strip(), True)
+
+
+def test_the_timetable_leaves_out_what_no_mapper_says(run, store):
+    shown = run("patterns", "daily_delays", "--mapper", "--store", store).out
+    reason, *_ = shown.splitlines()
+    assert reason.endswith(
+        "planes: the whole dataset is read, and a mapper waits for partitions that it can name."
+    )
+    assert "weather'): IdentityMapper(),\n" in shown
+    assert "PartitionRule" not in shown
+    whole = run("patterns", "planes", "--mapper", "--store", store).out
+    assert "schedule" not in whole
+
+
 # --- for programs ---------------------------------------------------------------------------------
 
 
@@ -268,6 +294,7 @@ def validator():
         ("stale", ("stale",)),
         ("plan", ("stale", "--plan")),
         ("patterns", ("patterns", "weekly_report")),
+        ("mappers", ("patterns", "weekly_report", "--mapper")),
     ],
     ids=lambda one: " ".join(one) if isinstance(one, tuple) else one,
 )

@@ -410,6 +410,51 @@ def test_written_partitions_are_recorded_on_the_outlet_asset(run, key_format, ke
     )
 
 
+@pytest.fixture
+def at_runtime():
+    """Give a DAG whose tasks name the partitions of their outlets."""
+    timetable = pytest.importorskip(
+        "airflow.sdk.definitions.timetables.assets", reason="3.3 has it"
+    )
+    with DAG("at_runtime", schedule=timetable.PartitionedAtRuntime()) as dag:
+        pass
+    return dag
+
+
+@pytest.mark.parametrize(
+    ("key", "arguments", "keys"),
+    [
+        pytest.param(None, {}, ["2024-05-05"], id="by default"),
+        pytest.param("2024-05-07", {}, [], id="the run has its own key"),
+        pytest.param(None, {"record_asset_partitions": False}, [], id="off"),
+        pytest.param(
+            "2024-05-07", {"record_asset_partitions": True}, ["2024-05-05"], id="on anyway"
+        ),
+    ],
+)
+def test_partitions_are_recorded_by_default_where_tasks_name_them(
+    run, at_runtime, key, arguments, keys
+):
+    of = {"dag": at_runtime, "dag_run": SimpleNamespace(partition_key=key)}
+    task = run("2024-05-05", outlets=[REVENUE], of=of, **arguments)
+    assert task.error is None
+    assert task.events[REVENUE].keys == keys
+
+
+def test_by_default_nothing_is_recorded_of_a_dag_that_has_no_partitions(run):
+    with DAG("daily", schedule="@daily") as dag:
+        pass
+    task = run("2024-05-05", outlets=[REVENUE], of={"dag": dag})
+    assert (task.error, task.events) == (None, {})
+
+
+def test_by_default_the_keys_of_the_tasks_own_code_stay_alone(run, at_runtime):
+    events = OutletEvents()
+    events[REVENUE].partition_keys = {"mine"}
+    task = run("2024-05-05", outlets=[REVENUE], events=events, of={"dag": at_runtime})
+    assert (task.error, task.events[REVENUE].keys) == (None, [])
+
+
 def test_an_outlet_asset_is_the_output_that_the_listener_names_by_the_users_pattern(run):
     asset = Asset("file:///lake/v7/revenue")
     task = run(

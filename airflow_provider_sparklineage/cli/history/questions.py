@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import sys
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+import airflow_provider_sparklineage
 from airflow_provider_sparklineage.cli import commands, show
 from airflow_provider_sparklineage.cli.history import tables
 from airflow_provider_sparklineage.cli.history.clearing import clear
@@ -22,6 +24,7 @@ from airflow_provider_sparklineage.history.queries.drift import compare
 from airflow_provider_sparklineage.history.queries.gaps import completeness, is_expected
 from airflow_provider_sparklineage.history.queries.impact import impact
 from airflow_provider_sparklineage.history.queries.patterns import observed
+from airflow_provider_sparklineage.history.queries.patterns.timetable import timetables
 from airflow_provider_sparklineage.history.queries.stale import frequent_causes, plan_of, stale
 from airflow_provider_sparklineage.history.queries.trace import trace
 from airflow_provider_sparklineage.history.queries.unjudged import of_stale, of_trace
@@ -185,6 +188,8 @@ def _drift_columns(names: tables.Names, *, are_many: bool) -> Sequence[tables.Co
 
 def answer_patterns(args: argparse.Namespace) -> int:
     """Print the rules by which tasks choose the partitions that they read; return the exit code."""
+    if args.mapper:
+        return _answer_mappers(args)
     with opened(args) as history, commands.progress("Comparing runs", None):
         dataset = dataset_of(history, args.dataset)
         learned = observed.patterns(history, dataset)
@@ -198,6 +203,30 @@ def answer_patterns(args: argparse.Namespace) -> int:
     return code
 
 
+def _answer_mappers(args: argparse.Namespace) -> int:
+    """Print Airflow's timetables from the rules; return the exit code."""
+    with opened(args) as history, commands.progress("Comparing runs", None):
+        answer = timetables(history, dataset_of(history, args.dataset))
+    if args.json:
+        commands.say_json_lines(msgspec.to_builtins(answer))
+        return 0
+    if not answer:
+        show.console(sys.stdout).print("No run is known that read its sources.")
+    for one in answer:
+        for unsaid in one.unsaid:
+            commands.say(f"# {unsaid.input}: {unsaid.reason}")
+        for line in one.code.splitlines():
+            commands.say(line)
+        commands.say("")
+    if any(one.needs_plugin for one in answer):
+        commands.say(f"# --- the file plugins/{_PLUGIN.name} ---")
+        for line in _PLUGIN.read_text(encoding="utf-8").splitlines():
+            commands.say(line)
+    return 0
+
+
+# Only read: it imports Airflow, which this command does not need.
+_PLUGIN = Path(airflow_provider_sparklineage.__file__).parent / "plugins" / "partition_rule.py"
 _MAX_UNRULED = 10
 
 
