@@ -17,6 +17,7 @@ from __future__ import annotations
 import json
 import types
 from functools import cache, cached_property
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar, Union, get_args, get_origin
 
 import msgspec
@@ -54,6 +55,8 @@ def name_of(dataset: dict[str, Any]) -> DatasetName:
 
 Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 """A number that is not negative and fits into a ``BIGINT``."""
+NOT_KNOWN = -1
+"""In place of a number in the lists ``rows`` and ``bytes`` of ``sparkLineage_partitions``."""
 Value = str | int | float | bool | None
 
 
@@ -443,6 +446,8 @@ class Partitions(Counted):
     dimensions: list[Dimension] | None = None
     removed: Removed | None = None
     replaced: str | None = None
+    rows: list[int] | None = None
+    sizes: list[int] | None = field(name="bytes", default=None)
 
 
 class Produced(Struct):
@@ -491,6 +496,17 @@ class SideFacets(Struct):
     output_statistics: Statistics | None = field(name="outputStatistics", default=None)
 
 
+class Figures(NamedTuple):
+    """The rows and bytes that a run added to a partition; None if not known."""
+
+    rows: int | None
+    size: int | None
+
+
+def _number(number: int) -> int | None:
+    return number if number >= 0 else None
+
+
 class Dataset(Name, dict=True):
     """An input or an output."""
 
@@ -502,6 +518,19 @@ class Dataset(Name, dict=True):
     def of_side(self) -> SideFacets:
         """Its ``inputFacets`` or ``outputFacets``; empty if it has neither."""
         return self.inputFacets or self.outputFacets or SideFacets()
+
+    @property
+    def figures(self) -> list[Figures]:
+        """Rows and bytes of the partitions that its subset names; [] if none are known."""
+        condition = self.of_side.subset and self.of_side.subset.output
+        count = len((condition and condition.partitions) or ())
+        rows, sizes = self.partitions.rows or (), self.partitions.sizes or ()
+        if not count or {len(rows), len(sizes)} - {0, count}:
+            return []
+        return [
+            Figures(_number(row), _number(size))
+            for row, size in zip_longest(rows, sizes, fillvalue=NOT_KNOWN)
+        ]
 
     @property
     def partitions(self) -> Partitions:
