@@ -241,7 +241,7 @@ def with_statistics(output: LineageDataset) -> LineageDataset:
 
 def _is_iceberg(dataset: LineageDataset) -> bool:
     storage = decode_facet(dataset.facets.get("storage"), dict[str, Any])
-    return bool(storage) and storage.get("storageLayer") == "iceberg"
+    return storage is not None and storage.get("storageLayer") == "iceberg"
 
 
 @lru_cache(maxsize=128)  # each of a thousand actions adds the same symlinks
