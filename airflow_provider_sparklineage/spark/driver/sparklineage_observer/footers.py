@@ -12,7 +12,7 @@ from itertools import groupby
 from sparklineage_observer.records import OverBudgetError
 
 _CHUNK = 200  # files in one call, which cannot be stopped
-_MOST_FAILED = 2  # chunks with a footer that cannot be read
+_MOST_FAILED = 24  # calls; some eight of them find a file whose footer cannot be read
 
 
 class ListedFile:
@@ -53,17 +53,21 @@ class Footers:
             return [None] * len(files)
         rows, failed = [], 0
         until = time.monotonic() + budget.limits.footer_seconds
-        for chunk in _chunks(files):
-            if failed == _MOST_FAILED or time.monotonic() > until:
-                break
+        left = _chunks(files)[::-1]
+        while left and failed < _MOST_FAILED and time.monotonic() < until:
+            chunk = left.pop()
+            half = len(chunk) // 2
             try:
                 budget.check()
                 rows += read(chunk)
             except OverBudgetError:
                 break
             except Exception:  # one of the footers cannot be read
-                rows += [None] * len(chunk)
                 failed += 1
+                if half:
+                    left += [chunk[half:], chunk[:half]]
+                else:
+                    rows.append(None)
         return rows + [None] * (len(files) - len(rows))
 
     def _of_parquet(self, files):
@@ -92,9 +96,9 @@ class Footers:
 
     def _of_orc(self, files):
         """Count the rows of files, with some calls for each."""
-        options = self._classes.orc_options(self._conf)
         rows = []
         for file in files:
+            options = self._classes.orc_options(self._conf)  # a reader keeps its footer in them
             reader = self._classes.orc_reader(self._classes.path(file.path), options)
             try:
                 rows.append(reader.getNumberOfRows())
@@ -104,10 +108,9 @@ class Footers:
 
 
 def _chunks(files):
-    """Yield lists of files that are in one listing each, and not too many for one call."""
-    for _, group in groupby(files, key=lambda file: id(file.statuses)):
-        listed = list(group)
-        yield from (listed[at : at + _CHUNK] for at in range(0, len(listed), _CHUNK))
+    """Split files into lists of files that are in one listing, and not too many for one call."""
+    groups = (list(group) for _, group in groupby(files, key=lambda file: id(file.statuses)))
+    return [one[at : at + _CHUNK] for one in groups for at in range(0, len(one), _CHUNK)]
 
 
 class _Functions:
