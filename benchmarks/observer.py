@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.spark.submit import submitted_files
-from benchmarks.applications import large_tables, query_kinds, small_writes
+from benchmarks.applications import large_tables, many_partitions, query_kinds, small_writes
 from benchmarks.results import Result
 from tests.record_events import Spark
 from tests.spark import submissions
@@ -36,6 +36,7 @@ def measured() -> Iterator[Result]:
     """Measure all of it, one result after the other."""
     spark = Spark.of(Path(sys.executable).with_name("spark-submit"))
     yield from _small_writes(spark)
+    yield from _figures(spark)
     yield from _query_kinds(spark)
     yield from _large_tables(spark)
 
@@ -80,6 +81,48 @@ def _small_writes(spark: Spark) -> Iterator[Result]:
     )
     missed = "the plan's JSON, the listing and texts are most of it, in a JVM that has just started"
     yield Result("look at a small write", statistics.median(queries), 10, details, " ms", missed)
+
+
+def _figures(spark: Spark) -> Iterator[Result]:
+    """Run writes in pairs, with rows and bytes of each partition and without reading footers."""
+    counted = {
+        "small_writes.py": (PAIRS, f"{small_writes.WRITES} small writes"),
+        "many_partitions.py": (3, f"a write of {many_partitions.PARTITIONS} partitions"),
+    }
+    for application, (pairs, name) in counted.items():
+        ratios = []
+        for pair in range(pairs):
+            seconds, looks = {}, {}
+            for footers in (5000, 0) if pair % 2 else (0, 5000):
+                with tempfile.TemporaryDirectory() as folder:
+                    work = Path(folder)
+                    begun = time.perf_counter()
+                    submissions.submit(
+                        spark,
+                        APPLICATIONS / application,
+                        work,
+                        listener=spark.listener,
+                        conf={"spark.sparklineage.limits": f"footers={footers}"},
+                    )
+                    seconds[footers] = time.perf_counter() - begun
+                    looks[footers] = _look_at_figures(work, are_rows=footers > 0)
+            ratios.append(seconds[5000] / seconds[0])
+        details = (
+            f"medians of {pairs} pairs ({_listed(ratios)}); the last pair {seconds[5000]:.1f} s / "
+            f"{seconds[0]:.1f} s, of which the observer {looks[5000]:.2f} s / {looks[0]:.2f} s"
+        )
+        title = f"{name}, rows of partitions / without them, full process"
+        yield Result(title, statistics.median(ratios), 1.02, details)
+
+
+def _look_at_figures(work: Path, *, are_rows: bool) -> float:
+    """Give the seconds of all looks at writes, which have rows of partitions or do not."""
+    found = [record for record in _records(work) if record["writes"]]
+    layouts = [one for record in found for write in record["writes"] for one in write["layouts"]]
+    if {"rows" in layout for layout in layouts} != {are_rows}:
+        message = f"the rows of partitions are {'not ' if are_rows else ''}recorded"
+        raise ValueError(message)
+    return float(sum(record["observer_ms"] for record in found)) / 1000
 
 
 def _query_kinds(spark: Spark) -> Iterator[Result]:

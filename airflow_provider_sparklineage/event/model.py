@@ -440,6 +440,17 @@ class Removed(Counted):
     partitions: list[NamedPartition] | None = None
 
 
+class Figures(NamedTuple):
+    """The rows and bytes that a run added to a partition; None if not known."""
+
+    rows: int | None
+    size: int | None
+
+
+def _number(number: int) -> int | None:
+    return number if number >= 0 else None
+
+
 class Partitions(Counted):
     """Dataset facet ``sparkLineage_partitions``: an output's partitioning, and its partitions."""
 
@@ -448,6 +459,19 @@ class Partitions(Counted):
     replaced: str | None = None
     rows: list[int] | None = None
     sizes: list[int] | None = field(name="bytes", default=None)
+
+    def figures(self, count: int) -> list[Figures]:
+        """Give rows and bytes of each of the named partitions; [] if none are known.
+
+        :param count: the number of partitions that the output's subset names
+        """
+        rows, sizes = self.rows or (), self.sizes or ()
+        if not count or {len(rows), len(sizes)} - {0, count}:
+            return []
+        return [
+            Figures(_number(row), _number(size))
+            for row, size in zip_longest(rows, sizes, fillvalue=NOT_KNOWN)
+        ]
 
 
 class Produced(Struct):
@@ -496,17 +520,6 @@ class SideFacets(Struct):
     output_statistics: Statistics | None = field(name="outputStatistics", default=None)
 
 
-class Figures(NamedTuple):
-    """The rows and bytes that a run added to a partition; None if not known."""
-
-    rows: int | None
-    size: int | None
-
-
-def _number(number: int) -> int | None:
-    return number if number >= 0 else None
-
-
 class Dataset(Name, dict=True):
     """An input or an output."""
 
@@ -523,14 +536,7 @@ class Dataset(Name, dict=True):
     def figures(self) -> list[Figures]:
         """Rows and bytes of the partitions that its subset names; [] if none are known."""
         condition = self.of_side.subset and self.of_side.subset.output
-        count = len((condition and condition.partitions) or ())
-        rows, sizes = self.partitions.rows or (), self.partitions.sizes or ()
-        if not count or {len(rows), len(sizes)} - {0, count}:
-            return []
-        return [
-            Figures(_number(row), _number(size))
-            for row, size in zip_longest(rows, sizes, fillvalue=NOT_KNOWN)
-        ]
+        return self.partitions.figures(len((condition and condition.partitions) or ()))
 
     @property
     def partitions(self) -> Partitions:
