@@ -474,13 +474,12 @@ def _rows(file):
     :param file: the content of an action ``add``
     :return: None if the file has no statistics
     """
-    statistics = file.get("stats")
     try:
-        rows = json.loads(statistics).get("numRecords") if statistics else None
-    except ValueError:
+        rows = json.loads(file["stats"])["numRecords"]
+    except (KeyError, TypeError, ValueError):
         return None
     deleted = (file.get("deletionVector") or {}).get("cardinality", 0)
-    return None if rows is None else rows - deleted
+    return rows - deleted
 
 
 def _place(file):

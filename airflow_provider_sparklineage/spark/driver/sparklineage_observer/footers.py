@@ -7,6 +7,7 @@ file is gone meanwhile.
 
 import json
 import time
+from functools import cached_property
 from itertools import groupby
 
 from sparklineage_observer.records import OverBudgetError
@@ -39,6 +40,7 @@ class Footers:
     def __init__(self, classes, hadoop_conf):
         self._classes = classes
         self._conf = hadoop_conf
+        self._functions = _Functions(classes)
 
     def rows(self, files, budget):
         """Count the rows of files of one write, within limits of number and time.
@@ -76,23 +78,18 @@ class Footers:
         The JVM makes the list of counts, because a few calls for each file would take longer than
         the footers themselves.
         """
-        classes, get = self._classes, _Functions(self._classes)
+        classes, functions = self._classes, self._functions
         positions = classes.split_list(",".join(str(file.position) for file in files), ",")
         statuses = classes.array_list(positions)
-        statuses.replaceAll(get.element_of(files[0].statuses))
+        statuses.replaceAll(functions.element_of(files[0].statuses))
         listed = classes.array_list(classes.parquet_footers(self._conf, statuses, False))
-        footer = listed.get(0)
-        metadata = footer.getParquetMetadata()
-        listed.replaceAll(get.answer(footer, "getParquetMetadata", metadata.getClass()))
-        listed.replaceAll(get.answer(metadata, "getBlocks", get.type("java.util.List")))
-        groups = classes.array_list()  # the row groups of all files
-        listed.forEach(get.adder_to(groups))
-        listed.replaceAll(get.size())
-        if groups.size():
-            groups.replaceAll(get.answer(groups.get(0), "getRowCount", classes.long.TYPE))
+        listed.replaceAll(functions.row_groups)
+        groups = classes.array_list()  # those of all files
+        listed.forEach(functions.adder_to(groups))
+        listed.replaceAll(functions.size)
+        groups.replaceAll(functions.row_count)
         counts = iter(json.loads(groups.toString()))
-        sizes = json.loads(listed.toString())
-        return [sum(next(counts) for _ in range(size)) for size in sizes]
+        return [sum(next(counts) for _ in range(size)) for size in json.loads(listed.toString())]
 
     def _of_orc(self, files):
         """Count the rows of files, with some calls for each."""
@@ -114,50 +111,72 @@ def _chunks(files):
 
 
 class _Functions:
-    """Makes functions of Java that the JVM applies to the elements of a list by itself."""
+    """Functions of Java that the JVM applies to the elements of a list by itself."""
 
     def __init__(self, classes):
         self._classes = classes
-        self._lookup = classes.methods.publicLookup()
 
-    def type(self, name):
-        """Give a class of Java by its name."""
-        return self._classes.type(name)
+    @cached_property
+    def row_groups(self):
+        """The function that gives the list of row groups of a footer."""
+        metadata, listed = map(self._type, (f"{_PARQUET}.metadata.ParquetMetadata", _LIST))
+        of_footer = self._method(f"{_PARQUET}.Footer", "getParquetMetadata", metadata)
+        of_metadata = self._method(f"{_PARQUET}.metadata.ParquetMetadata", "getBlocks", listed)
+        return self._operator(self._classes.methods.filterReturnValue(of_footer, of_metadata))
+
+    @cached_property
+    def row_count(self):
+        """The function that gives the number of rows of a row group."""
+        kind = f"{_PARQUET}.metadata.BlockMetaData"
+        return self._operator(self._method(kind, "getRowCount", self._classes.long.TYPE))
+
+    @cached_property
+    def size(self):
+        """The function that gives the number of elements of a list."""
+        return self._operator(self._method(_LIST, "size", self._classes.int.TYPE))
+
+    @cached_property
+    def _lookup(self):
+        return self._classes.methods.publicLookup()
+
+    @cached_property
+    def _parse(self):
+        signature = self._classes.signature(self._classes.int.TYPE, self._type("java.lang.String"))
+        return self._lookup.findStatic(self._type("java.lang.Integer"), "parseInt", signature)
+
+    @cached_property
+    def _add_all(self):
+        collection = self._type("java.util.Collection")
+        return self._classes.signature(self._classes.boolean.TYPE, collection)
 
     def element_of(self, array):
         """Give the function that finds an element of an array by its place, which is a text."""
-        classes = self._classes
-        parse = self._lookup.findStatic(
-            self.type("java.lang.Integer"),
-            "parseInt",
-            classes.signature(classes.int.TYPE, self.type("java.lang.String")),
-        )
-        element = classes.methods.arrayElementGetter(array.getClass()).bindTo(array)
-        return self._operator(classes.methods.filterReturnValue(parse, element))
-
-    def answer(self, example, method, result):
-        """Give the function that calls a method without arguments.
-
-        :param example: an object of the class that has the method
-        :param method: the method's name
-        :param result: the class of its result
-        """
-        signature = self._classes.signature(result)
-        return self._operator(self._lookup.findVirtual(example.getClass(), method, signature))
-
-    def size(self):
-        """Give the function that counts the elements of a list."""
-        signature = self._classes.signature(self._classes.int.TYPE)
-        handle = self._lookup.findVirtual(self.type("java.util.List"), "size", signature)
-        return self._operator(handle)
+        methods = self._classes.methods
+        element = methods.arrayElementGetter(array.getClass()).bindTo(array)
+        return self._operator(methods.filterReturnValue(self._parse, element))
 
     def adder_to(self, collection):
         """Give the function that adds all elements of a list to a collection."""
-        classes = self._classes
-        signature = classes.signature(classes.boolean.TYPE, self.type("java.util.Collection"))
-        add = self._lookup.bind(collection, "addAll", signature)
-        return classes.as_interface(self.type("java.util.function.Consumer"), add)
+        add = self._lookup.bind(collection, "addAll", self._add_all)
+        return self._classes.as_interface(self._consumers, add)
+
+    @cached_property
+    def _consumers(self):
+        return self._type("java.util.function.Consumer")
+
+    @cached_property
+    def _operators(self):
+        return self._type("java.util.function.UnaryOperator")
 
     def _operator(self, handle):
-        operator = self.type("java.util.function.UnaryOperator")
-        return self._classes.as_interface(operator, handle)
+        return self._classes.as_interface(self._operators, handle)
+
+    def _method(self, kind, name, result):
+        return self._lookup.findVirtual(self._type(kind), name, self._classes.signature(result))
+
+    def _type(self, name):
+        return self._classes.type(name)
+
+
+_PARQUET = "org.apache.parquet.hadoop"
+_LIST = "java.util.List"
