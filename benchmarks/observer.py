@@ -13,10 +13,12 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from resource import RUSAGE_CHILDREN, getrusage
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.spark.submit import submitted_files
 from benchmarks.applications import large_tables, many_partitions, query_kinds, small_writes
+from benchmarks.measuring import usual
 from benchmarks.results import Result
 from tests.record_events import Spark
 from tests.spark import submissions
@@ -84,19 +86,18 @@ def _small_writes(spark: Spark) -> Iterator[Result]:
 
 
 def _figures(spark: Spark) -> Iterator[Result]:
-    """Run writes in pairs, with rows and bytes of each partition and without reading footers."""
+    """Run writes with rows of each partition, and without reading footers, in turns."""
     counted = {
-        "small_writes.py": (PAIRS, f"{small_writes.WRITES} small writes"),
-        "many_partitions.py": (3, f"a write of {many_partitions.PARTITIONS} partitions"),
+        "small_writes.py": f"{small_writes.WRITES} small writes",
+        "many_partitions.py": f"a write of {many_partitions.PARTITIONS} partitions",
     }
-    for application, (pairs, name) in counted.items():
-        ratios = []
-        for pair in range(pairs):
-            seconds, looks = {}, {}
-            for footers in (5000, 0) if pair % 2 else (0, 5000):
+    for application, name in counted.items():
+        cpu: dict[int, list[float]] = {0: [], _FOOTERS: []}
+        looks: dict[int, list[float]] = {0: [], _FOOTERS: []}
+        for pair in range(PAIRS):
+            for footers in sorted(cpu, reverse=pair % 2 == 0):
                 with tempfile.TemporaryDirectory() as folder:
-                    work = Path(folder)
-                    begun = time.perf_counter()
+                    work, before = Path(folder), getrusage(RUSAGE_CHILDREN)
                     submissions.submit(
                         spark,
                         APPLICATIONS / application,
@@ -104,18 +105,23 @@ def _figures(spark: Spark) -> Iterator[Result]:
                         listener=spark.listener,
                         conf={"spark.sparklineage.limits": f"footers={footers}"},
                     )
-                    seconds[footers] = time.perf_counter() - begun
-                    looks[footers] = _look_at_figures(work, are_rows=footers > 0)
-            ratios.append(seconds[5000] / seconds[0])
+                    after = getrusage(RUSAGE_CHILDREN)
+                    seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+                    cpu[footers].append(seconds)
+                    looks[footers].append(_seconds_of_looks(work, are_rows=footers > 0))
+        many, none = usual(cpu[_FOOTERS]), usual(cpu[0])
         details = (
-            f"medians of {pairs} pairs ({_listed(ratios)}); the last pair {seconds[5000]:.1f} s / "
-            f"{seconds[0]:.1f} s, of which the observer {looks[5000]:.2f} s / {looks[0]:.2f} s"
+            f"CPU of the full process, {PAIRS} runs each: {many:.1f} s / {none:.1f} s; "
+            f"the observer by the clock {usual(looks[_FOOTERS]):.2f} s / {usual(looks[0]):.2f} s"
         )
-        title = f"{name}, rows of partitions / without them, full process"
-        yield Result(title, statistics.median(ratios), 1.02, details)
+        title = f"{name}, with the rows of partitions / without"
+        yield Result(title, many / none, 1.02, details)
 
 
-def _look_at_figures(work: Path, *, are_rows: bool) -> float:
+_FOOTERS = 5000  # more than a write has files
+
+
+def _seconds_of_looks(work: Path, *, are_rows: bool) -> float:
     """Give the seconds of all looks at writes, which have rows of partitions or do not."""
     found = [record for record in _records(work) if record["writes"]]
     layouts = [one for record in found for write in record["writes"] for one in write["layouts"]]

@@ -173,8 +173,8 @@ def _facts(
     if entry and entry.attempt:
         yield f"last by attempt {entry.attempt}"
     written = dataset.of_side.output_statistics
-    is_said = len(dataset.figures) == 1 and dataset.figures[0].rows is not None
-    if written and written.rowCount is not None and not is_said:
+    is_shown = len(dataset.figures) == 1 and dataset.figures[0].rows is not None
+    if written and written.rowCount is not None and not is_shown:
         yield f"{written.rowCount} rows"
     if entry and entry.witness in _WITNESSES and (has_observer or entry.witness != "listener"):
         yield _WITNESSES[entry.witness]
