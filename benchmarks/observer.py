@@ -13,10 +13,12 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from resource import RUSAGE_CHILDREN, getrusage
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.spark.submit import submitted_files
-from benchmarks.applications import large_tables, query_kinds, small_writes
+from benchmarks.applications import large_tables, many_partitions, query_kinds, small_writes
+from benchmarks.measuring import usual
 from benchmarks.results import Result
 from tests.record_events import Spark
 from tests.spark import submissions
@@ -36,6 +38,7 @@ def measured() -> Iterator[Result]:
     """Measure all of it, one result after the other."""
     spark = Spark.of(Path(sys.executable).with_name("spark-submit"))
     yield from _small_writes(spark)
+    yield from _figures(spark)
     yield from _query_kinds(spark)
     yield from _large_tables(spark)
 
@@ -80,6 +83,52 @@ def _small_writes(spark: Spark) -> Iterator[Result]:
     )
     missed = "the plan's JSON, the listing and texts are most of it, in a JVM that has just started"
     yield Result("look at a small write", statistics.median(queries), 10, details, " ms", missed)
+
+
+def _figures(spark: Spark) -> Iterator[Result]:
+    """Run writes with rows of each partition, and without reading footers, in turns."""
+    counted = {
+        "small_writes.py": f"{small_writes.WRITES} small writes",
+        "many_partitions.py": f"a write of {many_partitions.PARTITIONS} partitions",
+    }
+    for application, name in counted.items():
+        cpu: dict[int, list[float]] = {0: [], _FOOTERS: []}
+        looks: dict[int, list[float]] = {0: [], _FOOTERS: []}
+        for pair in range(PAIRS):
+            for footers in sorted(cpu, reverse=pair % 2 == 0):
+                with tempfile.TemporaryDirectory() as folder:
+                    work, before = Path(folder), getrusage(RUSAGE_CHILDREN)
+                    submissions.submit(
+                        spark,
+                        APPLICATIONS / application,
+                        work,
+                        listener=spark.listener,
+                        conf={"spark.sparklineage.limits": f"footers={footers}"},
+                    )
+                    after = getrusage(RUSAGE_CHILDREN)
+                    seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+                    cpu[footers].append(seconds)
+                    looks[footers].append(_seconds_of_looks(work, are_rows=footers > 0))
+        many, none = usual(cpu[_FOOTERS]), usual(cpu[0])
+        details = (
+            f"CPU of the full process, {PAIRS} runs each: {many:.1f} s / {none:.1f} s; "
+            f"the observer by the clock {usual(looks[_FOOTERS]):.2f} s / {usual(looks[0]):.2f} s"
+        )
+        title = f"{name}, with the rows of partitions / without"
+        yield Result(title, many / none, 1.02, details)
+
+
+_FOOTERS = 5000  # more than a write has files
+
+
+def _seconds_of_looks(work: Path, *, are_rows: bool) -> float:
+    """Give the seconds of all looks at writes, which have rows of partitions or do not."""
+    found = [record for record in _records(work) if record["writes"]]
+    layouts = [one for record in found for write in record["writes"] for one in write["layouts"]]
+    if {"rows" in layout for layout in layouts} != {are_rows}:
+        message = f"the rows of partitions are {'not ' if are_rows else ''}recorded"
+        raise ValueError(message)
+    return float(sum(record["observer_ms"] for record in found)) / 1000
 
 
 def _query_kinds(spark: Spark) -> Iterator[Result]:

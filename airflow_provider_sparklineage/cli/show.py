@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
 from typing import IO, TYPE_CHECKING
 
 from rich.console import Console
@@ -16,7 +17,7 @@ from airflow_provider_sparklineage.lineage.dataset import Accessed
 from airflow_provider_sparklineage.model import texts
 from airflow_provider_sparklineage.model.datasets import short_names
 from airflow_provider_sparklineage.model.subset import Comparison
-from airflow_provider_sparklineage.model.texts import some
+from airflow_provider_sparklineage.model.texts import size_text, some
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -172,7 +173,8 @@ def _facts(
     if entry and entry.attempt:
         yield f"last by attempt {entry.attempt}"
     written = dataset.of_side.output_statistics
-    if written and written.rowCount is not None:
+    is_shown = len(dataset.figures) == 1 and dataset.figures[0].rows is not None
+    if written and written.rowCount is not None and not is_shown:
         yield f"{written.rowCount} rows"
     if entry and entry.witness in _WITNESSES and (has_observer or entry.witness != "listener"):
         yield _WITNESSES[entry.witness]
@@ -303,9 +305,25 @@ def _partitions(dataset: model.Dataset, partitions: list[model.NamedPartition]) 
     ]
     if not names:
         return "no partition"
+    figures = dataset.figures
     if len(names) <= _MAX_LOCATIONS:
-        return ", ".join(names)
-    return dataset.partitions.summary or f"{names[0]} … {names[-1]} ({len(names)} partitions)"
+        texts = [f" ({text})" if (text := _figures([one])) else "" for one in figures]
+        return ", ".join(map("".join, zip_longest(names, texts, fillvalue="")))
+    summary = dataset.partitions.summary or f"{names[0]} … {names[-1]} ({len(names)} partitions)"
+    each = _figures(figures)
+    return f"{summary}, each {each}" if each else summary
+
+
+def _figures(figures: Sequence[model.Figures]) -> str:
+    """Describe the rows and bytes of partitions, as far as known; of several the least and most."""
+    rows = sorted(one.rows for one in figures if one.rows is not None)
+    sizes = sorted(one.size for one in figures if one.size is not None)
+    found = [f"{_range([f'{count:,}' for count in rows])} rows"] if rows else []
+    return ", ".join([*found, _range(list(map(size_text, sizes)))] if sizes else found)
+
+
+def _range(ascending: list[str]) -> str:
+    return " … ".join(dict.fromkeys((ascending[0], ascending[-1])))
 
 
 def _below(name: str, location: str) -> str:

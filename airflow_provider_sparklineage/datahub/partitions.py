@@ -175,6 +175,19 @@ class Access(Frozen, frozen=True, dict=True):
         return tuple(map(scrub_name, filter(None, names)))
 
     @cached_property
+    def figures(self) -> dict[Part, model.Figures]:
+        """Give the rows and bytes of each partition that a write names; {} if none are known."""
+        if self.side is Side.READ:
+            return {}
+        condition = self._condition
+        named = (condition and condition.partitions) or ()
+        figures = self.dataset.partitions.figures(len(named))
+        # ``named`` leaves out partitions without a name.
+        if len(figures) != len(self.named):
+            return {}
+        return {Part(name, "PARTITION"): one for name, one in zip(self.named, figures, strict=True)}
+
+    @cached_property
     def condition(self) -> str:
         """Describe in words the condition on the rows that were accessed.
 
@@ -463,8 +476,9 @@ def profiles(subject: Subject) -> Iterator[Proposal]:
     of_reads = {access.dataset.urn for access in read}
     by_part: dict[tuple[str, Part], Json] = {}
     for access in accesses(subject, Side.WRITE):
-        if access.dataset.urn not in of_reads and (counts := _replaced_rows(subject, access)):
-            by_part[access.dataset.urn, access.parts()[0]] = counts
+        if access.dataset.urn not in of_reads:
+            for part, counts in _replaced_rows(subject, access).items():
+                by_part[access.dataset.urn, part] = counts
     for access in (*read, *accesses(subject, Side.WRITE)):
         if (parts := access.parts()) and (measured := _measured_metrics(subject, access)):
             by_part[access.dataset.urn, _measured_part(access, parts)] = measured
@@ -472,19 +486,26 @@ def profiles(subject: Subject) -> Iterator[Proposal]:
         yield Proposal(urn, "datasetProfile", {**stamped(subject, part), **profile})
 
 
-def _replaced_rows(subject: Subject, access: Access) -> Json:
-    """Give the row count and size of the only partition that a run replaced.
+def _replaced_rows(subject: Subject, access: Access) -> dict[Part, Json]:
+    """Give the row count and size of each partition that a run replaced.
 
     :param access: the write
-    :return: ``rowCount``, and ``sizeInBytes`` if that is known; {} if the run wrote other parts, or
-        did not replace the partition as a whole
+    :return: ``rowCount``, and ``sizeInBytes`` if that is known, of each partition whose rows are
+        known; {} if the run did not replace the partitions as a whole
     """
-    rows = access.statistics.rowCount
-    is_claimed = subject.state == "COMPLETE" and access.is_of_this_run
-    parts = access.parts() if is_claimed and rows is not None and _is_replaced(access) else []
-    if len(parts) != 1 or parts[0].type != "PARTITION":
+    if subject.state != "COMPLETE" or not access.is_of_this_run or not _is_replaced(access):
         return {}
-    return {"rowCount": rows, **_size_in_bytes(access.statistics.size)}
+    parts = access.parts()
+    if not parts or parts[0].type != "PARTITION":
+        return {}
+    counted = access.figures
+    if not counted and len(parts) == 1:
+        counted = {parts[0]: model.Figures(access.statistics.rowCount, access.statistics.size)}
+    return {
+        part: {"rowCount": counted[part].rows, **_size_in_bytes(counted[part].size)}
+        for part in parts
+        if part in counted and counted[part].rows is not None
+    }
 
 
 def _is_replaced(access: Access) -> bool:

@@ -25,6 +25,7 @@ from airflow_provider_sparklineage.event import model
 from airflow_provider_sparklineage.event.document import replaced
 from airflow_provider_sparklineage.event.model import name_of
 from airflow_provider_sparklineage.expectations import Side
+from airflow_provider_sparklineage.lineage.application.accesses import NOT_COUNTED
 from airflow_provider_sparklineage.lineage.dataset import Accessed
 from airflow_provider_sparklineage.lineage.partitions.comparison import PartitionStatus
 from airflow_provider_sparklineage.model import subset
@@ -137,6 +138,7 @@ def partitioning_facets(dataset: LineageDataset, *, bare: bool) -> Facets:
             replaced=str(Accessed.ALL) if dataset.is_replaced else None,
             truncated=dataset.selected.skipped > 0,
             description=_partitioned_by(dimensions),
+            **_figures(dataset),
         )
     }
     if bare and entries:
@@ -146,6 +148,26 @@ def partitioning_facets(dataset: LineageDataset, *, bare: bool) -> Facets:
             description=_partitioned_by(dimensions),
         )
     return facets
+
+
+def _figures(dataset: LineageDataset) -> dict[str, list[int] | None]:
+    """Give the rows and bytes of an output's written partitions, in the order of the partitions.
+
+    An event has no nulls, so a number that is not known is ``NOT_KNOWN``. A list is None if the
+    event does not name the partitions, or if none of its numbers is known.
+    """
+    condition = dataset.selected.condition
+    named = sorted(condition.partitions) if isinstance(condition, subset.Partitions) else []
+    figures = [dataset.figures.get(partition, NOT_COUNTED) for partition in named]
+    return {
+        "rows": _known([one.rows for one in figures]),
+        "bytes": _known([one.size for one in figures]),
+    }
+
+
+def _known(numbers: list[int | None]) -> list[int] | None:
+    known = [model.NOT_KNOWN if number is None else number for number in numbers]
+    return known if any(number != model.NOT_KNOWN for number in known) else None
 
 
 def _removed(dataset: LineageDataset) -> dict[str, Any] | None:

@@ -17,6 +17,7 @@ from __future__ import annotations
 import json
 import types
 from functools import cache, cached_property
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar, Union, get_args, get_origin
 
 import msgspec
@@ -64,6 +65,8 @@ def name_of(dataset: dict[str, Any]) -> DatasetName:
 
 Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 """A number that is not negative and fits into a ``BIGINT``."""
+NOT_KNOWN = -1
+"""In place of a number in the lists ``rows`` and ``bytes`` of ``sparkLineage_partitions``."""
 Value = str | int | float | bool | None
 
 
@@ -448,12 +451,38 @@ class Removed(Counted):
     partitions: list[NamedPartition] | None = None
 
 
+class Figures(NamedTuple):
+    """The rows and bytes that a run added to a partition; None if not known."""
+
+    rows: int | None
+    size: int | None
+
+
+def _number(number: int) -> int | None:
+    return number if number >= 0 else None
+
+
 class Partitions(Counted):
     """Dataset facet ``sparkLineage_partitions``: an output's partitioning, and its partitions."""
 
     dimensions: list[Dimension] | None = None
     removed: Removed | None = None
     replaced: str | None = None
+    rows: list[int] | None = None
+    sizes: list[int] | None = field(name="bytes", default=None)
+
+    def figures(self, count: int) -> list[Figures]:
+        """Give rows and bytes of each of the named partitions; [] if none are known.
+
+        :param count: the number of partitions that the output's subset names
+        """
+        rows, sizes = self.rows or (), self.sizes or ()
+        if not count or {len(rows), len(sizes)} - {0, count}:
+            return []
+        return [
+            Figures(_number(row), _number(size))
+            for row, size in zip_longest(rows, sizes, fillvalue=NOT_KNOWN)
+        ]
 
 
 class Produced(Struct):
@@ -513,6 +542,12 @@ class Dataset(Name, dict=True):
     def of_side(self) -> SideFacets:
         """Its ``inputFacets`` or ``outputFacets``; empty if it has neither."""
         return self.inputFacets or self.outputFacets or SideFacets()
+
+    @property
+    def figures(self) -> list[Figures]:
+        """Rows and bytes of the partitions that its subset names; [] if none are known."""
+        condition = self.of_side.subset and self.of_side.subset.output
+        return self.partitions.figures(len((condition and condition.partitions) or ()))
 
     @property
     def partitions(self) -> Partitions:

@@ -11,12 +11,17 @@ from msgspec import field
 from msgspec.structs import replace
 
 from airflow_provider_sparklineage.expectations import Kind
-from airflow_provider_sparklineage.lineage.application.accesses import DecodedFacets, Symlinks
+from airflow_provider_sparklineage.lineage.application.accesses import (
+    DecodedFacets,
+    Figures,
+    Symlinks,
+)
 from airflow_provider_sparklineage.lineage.partitions.comparison import (
     PartitionStatus,
     Reconciliation,
 )
 from airflow_provider_sparklineage.lineage.partitions.selection import Selected
+from airflow_provider_sparklineage.model.producer import facet
 from airflow_provider_sparklineage.model.terms import Frozen, Outcome, Witness, extent_text
 from airflow_provider_sparklineage.spark.capture.lines import decode_facet
 
@@ -83,6 +88,8 @@ class LineageDataset(DecodedFacets, Frozen, frozen=True, dict=True):
         without data
     :param is_of_chosen_files: whether all accesses were observed, and each was an access to chosen
         files: to files that are new to a stream, or that an option names
+    :param figures: of an output whose writes were all observed, the rows and bytes that were added
+        to each partition (:meth:`.ObservedAccesses.figures`)
     """
 
     name: DatasetName
@@ -103,6 +110,7 @@ class LineageDataset(DecodedFacets, Frozen, frozen=True, dict=True):
     is_empty: bool = False
     is_emptied: bool = False
     is_of_chosen_files: bool = False
+    figures: Mapping[Partition, Figures] = field(default_factory=dict)
 
     @property
     def accessed(self) -> Accessed:
@@ -227,6 +235,35 @@ def joined(
         )
     both_of = LineageDataset(dataset.name, both, both_sides, known.locations, witness=witness)
     return with_witness(both_of, known.witness)
+
+
+_STATISTICS = (
+    "https://openlineage.io/spec/facets/1-0-2/OutputStatisticsOutputDatasetFacet.json"
+    "#/$defs/OutputStatisticsOutputDatasetFacet"
+)
+
+
+def with_statistics(output: LineageDataset) -> LineageDataset:
+    """Add to an output ``outputStatistics`` with the sums of its figures, if it needs them.
+
+    It needs them if the listener reports none, or if it is a table of Iceberg, of which the
+    listener does not report the true ones. Sums of which a part is not known are not added.
+    """
+    total = Figures()
+    for figures in output.figures.values():
+        total = total.plus(figures)
+    if not output.figures or total.rows is None or total.size is None:
+        return output
+    if "outputStatistics" in output.side_facets and not _is_iceberg(output):
+        return output
+    body = facet(_STATISTICS, rowCount=total.rows, size=total.size)
+    statistics = {"outputStatistics": msgspec.Raw(msgspec.json.encode(body))}
+    return replace(output, side_facets={**output.side_facets, **statistics})
+
+
+def _is_iceberg(dataset: LineageDataset) -> bool:
+    storage = decode_facet(dataset.facets.get("storage"), dict[str, Any])
+    return storage is not None and storage.get("storageLayer") == "iceberg"
 
 
 @lru_cache(maxsize=128)  # each of a thousand actions adds the same symlinks

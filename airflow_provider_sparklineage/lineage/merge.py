@@ -59,6 +59,7 @@ from airflow_provider_sparklineage.lineage.dataset import (
     LineageDataset,
     TaskLineage,
     with_declared,
+    with_statistics,
     with_witness,
 )
 from airflow_provider_sparklineage.lineage.gaps import gaps
@@ -80,11 +81,13 @@ from airflow_provider_sparklineage.model.texts import some
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from airflow_provider_sparklineage.lineage.application.accesses import Figures
     from airflow_provider_sparklineage.lineage.application.accumulation import (
         Action,
         SparkApplication,
     )
     from airflow_provider_sparklineage.lineage.observed.accesses import Observations
+    from airflow_provider_sparklineage.model.partitioning import Partition
 
     Datasets = Mapping[DatasetName, LineageDataset]
 
@@ -268,9 +271,11 @@ def _graded(
     for name, dataset in datasets.items():
         ledger = ledgers.of(name)
         observed, subset, why = False, None, ""
+        figures: Mapping[Partition, Figures] = {}
         if ledger.is_observed(side):
             try:
                 observed, subset = True, ledger.observed.subset(side, work)
+                figures = ledger.observed.figures(work) if side is Side.WRITE else {}
             except UnknownPartitionsError as reason:
                 why = str(reason)
         elif ledgers.has_observer and is_files(name):
@@ -286,6 +291,7 @@ def _graded(
             is_emptied=side is Side.WRITE
             and (observed and subset is None and ledger.observed.is_emptied()),
             is_of_chosen_files=observed and ledger.observed.is_of_chosen_files(side),
+            figures=figures,
         )
         if why:
             unknown[name] = Degradation(
@@ -318,7 +324,7 @@ def _composed(
     without = dropped if name in done.inputs else dropped | {name}
     lineage = without_sources_in(contents.columns, without)
     sources, writes = contents.sources - without, len(done.writes[name])
-    return replace(output, columns=lineage, sources=sources, writes=writes)
+    return with_statistics(replace(output, columns=lineage, sources=sources, writes=writes))
 
 
 def in_legacy_form(

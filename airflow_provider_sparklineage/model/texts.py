@@ -48,6 +48,21 @@ def some(things: Sequence[T], limit: int, called: Callable[[T], str] = str) -> s
     return f"{', '.join(map(called, things[:limit]))}{more}"
 
 
+def size_text(size: int) -> str:
+    """Format a number of bytes: ``512 bytes``, ``1.9 kB``, ``17.2 GB``."""
+    if size < _KILO:
+        return f"{size} byte{'' if size == 1 else 's'}"
+    figure = float(size)
+    for unit in ("kB", "MB", "GB"):
+        figure /= _KILO
+        if round(figure, 1) < _KILO:
+            return f"{figure:.1f} {unit}"
+    return f"{figure / _KILO:,.1f} TB"
+
+
+_KILO = 1000
+
+
 def did_you_mean(text: str, known: Iterable[str], called: Callable[[str], str] = str) -> str:
     """Ask whether a similar name was wanted; empty if no known name is similar.
 

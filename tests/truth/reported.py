@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from tests.truth.columns import Sources
     from tests.truth.values import Partition
@@ -30,6 +30,10 @@ class Accessed:
     how: str
     partitions: set[Partition] | None = None
     rows: str = ""
+    counts: Mapping[Partition, tuple[int, int]] = field(default_factory=dict)
+    """The rows and bytes of each of the partitions that were written."""
+    statistics: tuple[int, int] | None = None
+    """The rows and bytes of ``outputStatistics``."""
     removed: frozenset[Partition] = frozenset()
     """The partitions that were emptied; the empty one is all of a dataset without partitions."""
 
@@ -61,7 +65,9 @@ def _accessed(dataset: dict[str, Any], side: str, how: str) -> Accessed:
     emptied = frozenset(tuple(map(_value, values)) for values in named)
     if how == "removed":
         return Accessed(how, set(), removed=emptied or frozenset({()}))
-    return replace(_written(dataset, side, how), removed=emptied)
+    statistics = dataset.get(f"{side}Facets", {}).get("outputStatistics")
+    total = (statistics.get("rowCount"), statistics.get("size")) if statistics else None
+    return replace(_written(dataset, side, how), removed=emptied, statistics=total)
 
 
 def _written(dataset: dict[str, Any], side: str, how: str) -> Accessed:
@@ -76,7 +82,10 @@ def _written(dataset: dict[str, Any], side: str, how: str) -> Accessed:
     if condition["type"] != "partition":
         return Accessed(how, None, _sql(condition))
     values = [p["dimensions"] for p in condition["partitions"]]
-    return Accessed(how, {tuple(map(_value, v.values())) for v in values})
+    named = [tuple(map(_value, v.values())) for v in values]
+    of = dataset.get("facets", {}).get("sparkLineage_partitions", {})
+    counted = zip(named, of.get("rows", ()), of.get("bytes", ()), strict=False)
+    return Accessed(how, set(named), counts={one: (rows, size) for one, rows, size in counted})
 
 
 _COMPARISONS = {

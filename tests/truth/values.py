@@ -73,6 +73,18 @@ class Files:
             return set(self._logged.values())
         return {p for f in self._folder.rglob("*.parquet") if (p := self.partition(f)) is not None}
 
+    def counts(self) -> dict[Partition, tuple[int, int]]:
+        """Give the rows, by DuckDB, and the bytes of the files of each partition."""
+        import duckdb
+
+        found: dict[Partition, tuple[int, int]] = {}
+        for file in self._folder.rglob("*.parquet"):
+            if (partition := self.partition(file)) is not None:
+                rows, size = found.get(partition, (0, 0))
+                [(counted,)] = duckdb.read_parquet(str(file)).count("*").fetchall()
+                found[partition] = (rows + counted, size + file.stat().st_size)
+        return found
+
     def partition(self, file: Path) -> Partition | None:
         """Give the partition of a file; None if it is no file with data of this table."""
         if file.name.startswith((".", "_")) or file.suffix != ".parquet":

@@ -48,7 +48,7 @@ class Verdict:
     def __str__(self) -> str:
         figures = [
             f"{self.right[what]} of {self.asked[what]} {what}"
-            for what in ("inputs", "partition sets", "columns")
+            for what in ("inputs", "partition sets", "row counts", "columns")
         ]
         figures.append(f"{self.false_outputs} false outputs")
         figures.append(f"{self.unknowns} unknowns without reason")
@@ -155,16 +155,39 @@ def _written(found: Verdict, run: Run, reported: Reported, query: Query) -> None
     accessed = reported.outputs.get(("out", query.name))
     if accessed is None:
         found.wrong.append(f"{at} is missing")
-    if not query.partitioned_by:
-        return
     candidates = ("out", "warehouse/out.db", "iceberg/out")
     [folder] = [f for c in candidates if (f := run.lake / c / query.name).is_dir()]
+    counts = Files(folder, run.kind).counts()
+    if accessed is not None:
+        found.judge(
+            "row counts", _counted(at, accessed, counts, has_partitions=bool(query.partitioned_by))
+        )
+    if not query.partitioned_by:
+        return
     true = Files(folder, run.kind).partitions()
     problem: str | None = "nothing is reported"
     if accessed is not None:
         partitions = true if accessed.how == "all" else accessed.partitions
         problem = _compared(accessed, partitions, true)
     found.judge("partition sets", problem and f"{at}: {problem}")
+
+
+def _counted(
+    at: str,
+    accessed: Accessed,
+    true: Mapping[Partition, tuple[int, int]],
+    *,
+    has_partitions: bool,
+) -> str | None:
+    """Compare the rows and bytes of partitions, and their sums, with those of the files."""
+    sums = tuple(map(sum, zip(*true.values(), strict=True))) if true else (0, 0)
+    if accessed.statistics != sums:
+        return f"{at}: reported are {accessed.statistics} rows and bytes, and true are {sums}"
+    if has_partitions and accessed.counts != true:
+        odd = {p for p in {*accessed.counts, *true} if accessed.counts.get(p) != true.get(p)}
+        of = [(p, accessed.counts.get(p), true.get(p)) for p in sorted(odd, key=str)[:3]]
+        return f"{at}: rows and bytes of {len(odd)} partitions are not true: {of}"
+    return None
 
 
 def _columns(

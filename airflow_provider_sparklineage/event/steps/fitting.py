@@ -18,7 +18,12 @@ import msgspec
 
 from airflow_provider_sparklineage.event.document import FACET_KINDS, GROUPS, HEADER, with_facets
 from airflow_provider_sparklineage.event.facets import with_degradations
-from airflow_provider_sparklineage.event.model import CAPTURE_KEY, COLUMNS_KEY, name_of
+from airflow_provider_sparklineage.event.model import (
+    CAPTURE_KEY,
+    COLUMNS_KEY,
+    PARTITIONS_KEY,
+    name_of,
+)
 from airflow_provider_sparklineage.lineage.columns.edges import DIRECT, INDIRECT, mapped
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.terms import Frozen
@@ -240,6 +245,11 @@ def _without(value: dict[str, Any], key: str) -> dict[str, Any]:
     return kept
 
 
+def _without_figures(facet: Facet) -> Reduced:
+    count = ("rows" in facet) + ("bytes" in facet)
+    return _without(_without(facet, "rows"), "bytes"), count
+
+
 def _without_comments(facet: Facet) -> Reduced:
     """Leave the comments out of a facet ``schema``; fields of an unknown shape stay as they are.
 
@@ -268,6 +278,7 @@ KINDS = (
     Kind("transformations of INDIRECT lineage", _COLUMNS, _without_indirect_transformations),
     Kind("transformations of DIRECT lineage", _COLUMNS, _without_direct_transformations),
     Kind("statistics", ("inputStatistics", "outputStatistics", "dataQualityMetrics"), everything),
+    Kind("lists of rows and bytes of partitions", (PARTITIONS_KEY,), _without_figures),
     Kind("comments of schemas", ("schema",), _without_comments),
     Kind("INDIRECT edges of column lineage", _COLUMNS, _without_indirect, is_text=False),
 )

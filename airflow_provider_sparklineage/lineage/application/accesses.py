@@ -60,6 +60,22 @@ class Scope(NamedTuple):
     locations: frozenset[str] | None = None
 
 
+class Figures(NamedTuple):
+    """The rows and the bytes of the files that writes added to a partition; None if not known."""
+
+    rows: int | None = 0
+    size: int | None = 0
+
+    def plus(self, other: Figures) -> Figures:
+        """Give the sums of both; a sum is not known if a part of it is not."""
+        return Figures(_sum(self.rows, other.rows), _sum(self.size, other.size))
+
+
+def _sum(one: int | None, other: int | None) -> int | None:
+    return None if one is None or other is None else one + other
+
+
+NOT_COUNTED = Figures(None, None)
 UNKNOWN = Scope()
 FULL = Scope(full=True)
 
@@ -90,6 +106,8 @@ class Access(NamedTuple):
         more; the empty partition stands for all data of a dataset that is not partitioned
     :param replaced: of an observed write, the partitions that it overwrote: of what was written
         there before, also by the application, nothing is left
+    :param figures: of an observed write, what it added to each partition; to other partitions of
+        its scope it added nothing; None if that is not known
     """
 
     dataset: DatasetName
@@ -110,6 +128,7 @@ class Access(NamedTuple):
     queries: tuple[Access, ...] = ()
     removed: frozenset[Partition] = frozenset()
     replaced: frozenset[Partition] = frozenset()
+    figures: Mapping[Partition, Figures] | None = None
 
 
 K = TypeVar("K")

@@ -34,7 +34,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec import field
 
 from airflow_provider_sparklineage.expectations import Side
-from airflow_provider_sparklineage.lineage.application.accesses import SLACK, Timeline
+from airflow_provider_sparklineage.lineage.application.accesses import (
+    NOT_COUNTED,
+    SLACK,
+    Figures,
+    Timeline,
+)
 from airflow_provider_sparklineage.model import predicates
 from airflow_provider_sparklineage.model.allowance import SpentError, Work
 from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
@@ -323,6 +328,36 @@ class ObservedAccesses:
             frozenset(removed),
             side is Side.WRITE and any(access.owned.full for access in accesses),
         )
+
+    def figures(self, work: Work = lambda _: None) -> dict[Partition, Figures]:
+        """Give the rows and bytes that the writes added to each partition.
+
+        Writes before one that replaced or emptied a partition do not count. The figures are those
+        of the files that were added: a command such as UPDATE, which writes the other rows of a
+        file anew, adds these, too.
+
+        :return: the figures by partition, the empty one for a dataset without partitions; {} if the
+            partitions of some write are not known
+        :param work: a function that raises :exc:`SpentError` if there is no time left; then there
+            are no figures
+        """
+        found: dict[Partition, Figures] = {}
+        for write in sorted(self._of[Side.WRITE], key=lambda access: access.started):
+            if write.scope.partitions is None:
+                return {}
+            try:
+                work(len(write.scope.partitions))
+            except SpentError:
+                return {}
+            if write.owned.full:
+                found.clear()
+            for one in {*write.removed, *_inside(found.keys(), write.removed)}:
+                found.pop(one, None)
+            for one in write.scope.partitions:
+                added = NOT_COUNTED if write.figures is None else write.figures.get(one, Figures())
+                is_new = one in write.replaced or one not in found
+                found[one] = added if is_new else found[one].plus(added)
+        return found
 
     def _outside(self, read: Access) -> frozenset[Partition]:
         return (read.scope.partitions or frozenset()) - self._owned.before(read.started)

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
     from datetime import datetime
 
-    from airflow_provider_sparklineage.lineage.application.accesses import Span
+    from airflow_provider_sparklineage.lineage.application.accesses import Figures, Span
     from airflow_provider_sparklineage.lineage.application.accumulation import (
         Action,
         SparkApplication,
@@ -621,12 +621,24 @@ class _Binding:
                     exact=write.how != "listing",
                     removed=removed,
                     replaced=replaced,
+                    figures=self._figures(write, layouts) if known is not None else None,
                 )
             )
         bases = dict.fromkeys(layout.base for layout in _layouts(write))
         places = tuple(self._index.place(base, write.table) for base in bases)
         target = self._index.place(write.path, write.table)
         return ObservedWrite(write, span, target, places, tuple(accesses))
+
+    def _figures(
+        self, write: WriteRecord, layouts: Sequence[Layout]
+    ) -> Mapping[Partition, Figures] | None:
+        """Give what a write added to its partitions; None if that is not certain.
+
+        :param layouts: the layouts of the write below one dataset
+        """
+        if write.how != "exact":
+            return None
+        return self._folders.figures(layouts if write.layouts else ())
 
     def _by_dataset(
         self, layouts: Iterable[Layout], table: str | None

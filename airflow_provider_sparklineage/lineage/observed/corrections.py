@@ -361,7 +361,9 @@ def _replaced(write: ObservedWrite, next_: ObservedWrite, reads: _Timelines) -> 
     is_read = any(_has_overlap(reads, access.dataset, until) for access in next_.accesses)
     if is_read or next_.record.parts < write.record.parts or not _count(next_.accesses):
         return write
-    replaced = (access._replace(started=begun, ended=ended) for access in next_.accesses)
+    replaced = (
+        access._replace(started=begun, ended=ended, figures=None) for access in next_.accesses
+    )
     return write._replace(accesses=tuple(replaced))
 
 

@@ -14,10 +14,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import replace
+from itertools import repeat
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import structs
 
+from airflow_provider_sparklineage.lineage.application.accesses import Figures
 from airflow_provider_sparklineage.model.datasets import DatasetName, looks_like_file
 from airflow_provider_sparklineage.model.locations import Locator, RememberingLocator
 from airflow_provider_sparklineage.model.partitioning import (
@@ -76,16 +78,30 @@ class FolderPartitions:
             base = _partition_of_base(layout.base, self._locator)
             if base is None:
                 return (), None
-            own = [
-                Dimension.of_column(d.field, d.transform, d.name, d.type) for d in layout.dimensions
-            ]
+            own = _dimensions(layout)
             for dimension in (*(Dimension.of_column(label) for label, _ in base.values), *own):
                 ruled = known.get(dimension.label, dimension)
                 dimensions[ruled if ruled.type else replace(ruled, type=dimension.type)] = None
-            labels = base.values, tuple(d.label for d in own)
-            found.append(self._listed(labels, layout.partitions))
+            found.append(self._listed(_labels(base, layout), layout.partitions))
         partitions = found[0] if len(found) == 1 else frozenset().union(*found)
         return tuple(dimensions), partitions
+
+    def figures(self, layouts: Iterable[Layout]) -> dict[Partition, Figures] | None:
+        """Give what a write added to each partition of its layouts.
+
+        :return: None if neither rows nor bytes of some layout are known
+        """
+        found: dict[Partition, Figures] = {}
+        for layout in layouts:
+            base = _partition_of_base(layout.base, self._locator)
+            if base is None or (layout.rows is None and layout.sizes is None):
+                return None
+            partitions = self._made(_labels(base, layout), layout.partitions)
+            rows, sizes = layout.rows or repeat(None), layout.sizes or repeat(None)
+            for partition, *counted in zip(partitions, rows, sizes, strict=False):
+                known = found.get(partition, Figures())
+                found[partition] = known.plus(Figures(*counted))
+        return found
 
     def are_bases(self, bases: Iterable[str]) -> bool:
         """Whether some base folder is that of a partition, and not the root of a dataset."""
@@ -110,6 +126,14 @@ class FolderPartitions:
 
 _Labels = tuple[tuple[tuple[str, str], ...], tuple[str, ...]]
 """The (label, value) pairs of a base folder, and the labels of the partitions below the base."""
+
+
+def _dimensions(layout: Layout) -> list[Dimension]:
+    return [Dimension.of_column(d.field, d.transform, d.name, d.type) for d in layout.dimensions]
+
+
+def _labels(base: Partition, layout: Layout) -> _Labels:
+    return base.values, tuple(dimension.label for dimension in _dimensions(layout))
 
 
 def _partition_of_base(base: str, locator: Locator) -> Partition | None:

@@ -41,6 +41,10 @@ class Layout(msgspec.Struct, frozen=True):
     base: str
     dimensions: list[RecordDimension] = []
     partitions: tuple[Values, ...] = ()
+    rows: tuple[int | None, ...] | None = None
+    """Of a write, the rows that it added to each of the partitions; None if they are not known."""
+    sizes: tuple[int | None, ...] | None = msgspec.field(default=None, name="bytes")
+    """Of a write, the bytes of the files that it added to each of them; None if not known."""
 
 
 class ColumnRecord(msgspec.Struct, frozen=True):

@@ -40,6 +40,20 @@ def test_a_partition_that_spark_replaced_has_the_rows_that_were_written(recorded
     assert found.aspect["sizeInBytes"] == 800
 
 
+def test_each_of_several_replaced_partitions_has_the_rows_that_are_known_of_it():
+    counts = {"rows": [5, -1, 7], "bytes": [50, 60, -1]}
+    document = event(
+        _written("01", "02", "03", rows=12, sparkLineage_partitions=counts, **_OVERWRITE)
+    )
+
+    found = {one.aspect["partitionSpec"]["partition"]: one.aspect for one in _profiles(document)}
+
+    assert found.keys() == {"dt=01", "dt=03"}
+    assert (found["dt=01"]["rowCount"], found["dt=01"]["sizeInBytes"]) == (5, 50)
+    assert found["dt=03"]["rowCount"] == 7
+    assert "sizeInBytes" not in found["dt=03"]
+
+
 @pytest.mark.parametrize(
     "document",
     [

@@ -5,11 +5,18 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from airflow_provider_sparklineage.expectations import Side
-from airflow_provider_sparklineage.lineage.application.accesses import Access, Grade, Scope
+from airflow_provider_sparklineage.lineage.application.accesses import (
+    NOT_COUNTED,
+    Access,
+    Figures,
+    Grade,
+    Scope,
+)
 from airflow_provider_sparklineage.lineage.observed.accesses import (
     ObservedAccesses,
     UnknownPartitionsError,
 )
+from airflow_provider_sparklineage.model.allowance import SpentError
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
 from airflow_provider_sparklineage.model.subset import to_text
@@ -283,3 +290,53 @@ def test_a_day_that_is_dropped_and_has_an_hour_again_is_not_removed():
 def test_a_write_of_some_partitions_leaves_those_before():
     seen = observed(writes=[write(1, days("1")), write(2, days("2"))])
     assert seen.subset(Side.WRITE).partitions == days("1", "2")
+
+
+def counted(second, rows, mode="append", **more):
+    """Make a write of days, each with a number of rows and ten times as many bytes."""
+    figures = {one: Figures(n, n * 10) for day, n in rows.items() for one in days(day)}
+    replaced = frozenset() if mode == "append" else days(*rows)
+    return write(second, days(*rows), mode, figures=figures, replaced=replaced, **more)
+
+
+UNCOUNTED = write(2, days("1"), "append")
+
+
+@pytest.mark.parametrize(
+    ("writes", "rows"),
+    [
+        pytest.param(
+            [counted(1, {"1": 5}), counted(2, {"1": 2, "2": 1})], {"1": 7, "2": 1}, id="sums"
+        ),
+        pytest.param(
+            [counted(1, {"1": 5, "2": 3}), counted(2, {"1": 2}, "dynamic")],
+            {"1": 2, "2": 3},
+            id="replaced",
+        ),
+        pytest.param(
+            [counted(1, {"1": 5, "2": 3}), counted(2, {"1": 2}, "whole")],
+            {"1": 2},
+            id="all replaced",
+        ),
+        pytest.param([counted(1, {"1": 5}), UNCOUNTED], {"1": None}, id="one is not known"),
+        pytest.param(
+            [UNCOUNTED, counted(3, {"1": 5}, "dynamic")], {"1": 5}, id="replaced, not known before"
+        ),
+        pytest.param([counted(1, {"1": 5}), write(2, days(), removed=days("1"))], {}, id="emptied"),
+        pytest.param([counted(1, {"1": 5}), write(2, None)], {}, id="unknown partitions"),
+        pytest.param(
+            [write(1, days("1", "2"), "rows", figures={})], {"1": 0, "2": 0}, id="rows were removed"
+        ),
+    ],
+)
+def test_figures_are_those_of_what_is_left_of_the_writes(writes, rows):
+    found = observed(writes=writes[::-1]).figures()
+    assert {one.as_dict()["dt"]: figures.rows for one, figures in found.items()} == rows
+    assert all(one == NOT_COUNTED or one.size == one.rows * 10 for one in found.values())
+
+
+def test_without_time_there_are_no_figures():
+    def work(_):
+        raise SpentError
+
+    assert observed(writes=[counted(1, {"1": 5})]).figures(work) == {}

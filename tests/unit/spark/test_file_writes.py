@@ -443,3 +443,42 @@ def test_written_folders_that_are_not_there_any_more_are_gone():
     writes = FileWrites(classes, None)
     writes._paths = dict.fromkeys(["file:/kept", "file:/moved", "file:/beyond/the/limit"], True)
     assert writes.gone(Budget(Limits("written=2"))) == ["file:/moved"]
+
+
+def figures_of(files, /, **of_write):
+    """Look for a write whose footers cannot be read; the rows and bytes of its partitions."""
+    write = write_of(**of_write) | {"numOutputRows": 70}
+    found_by(Lake(files), write)
+    [layout] = write["layouts"]
+    return layout.get("rows"), layout.get("bytes")
+
+
+def test_of_footers_that_cannot_be_read_only_bytes_are_known():
+    files = {file_in("p=1"): NOW, file_in("p=1", task=1): NOW, file_in("p=2"): NOW}
+    assert figures_of(files, parts=2, files=3) == (None, [6, 3])
+
+
+@pytest.mark.parametrize(
+    "of_write",
+    [
+        pytest.param({"parts": 1}, id="found in its folder"),
+        pytest.param({"parts": 1, "static": {"p": "1"}}, id="named by the command"),
+        pytest.param({"parts": 0, "files": 1, "columns": ()}, id="not partitioned"),
+    ],
+)
+def test_of_one_partition_spark_has_counted_all(of_write):
+    assert figures_of({file_in("p=1"): NOW}, **of_write) == ([70], [3])
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        pytest.param({file_in("p=1"): NOW, file_in("p=3", THEIRS): NOW}, id="a file is gone"),
+        pytest.param(
+            {file_in(f"p={p}", who): NOW for p in (1, 2) for who in (OURS, THEIRS)},
+            id="of one of two equal writes",
+        ),
+    ],
+)
+def test_what_is_not_certain_is_not_counted(files):
+    assert figures_of(files, parts=2) == (None, None)

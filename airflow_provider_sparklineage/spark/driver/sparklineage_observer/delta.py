@@ -429,13 +429,18 @@ def _write(path, version, info, actions):
     elif mode != "append":
         mode = "rows"
     columns = max((tuple(_place(file)[1]) for file in added), key=len, default=())
-    write = records.write_record("DeltaCommit", "delta", path, mode, _layouts(path, added))
+    again = {file.get("path") for file in removed}
+    layouts = _layouts(path, added, again=again)
+    write = records.write_record("DeltaCommit", "delta", path, mode, layouts)
     write.update(version=version, operation=info.get("operation"), time=info.get("timestamp"))
     return {**write, "removed": _layouts(path, removed, columns)}
 
 
-def _layouts(path, files, complete=()):
+def _layouts(path, files, complete=(), again=None):
     """Give the partitions of files, as one layout for each set of partition columns.
+
+    Added files have their rows and bytes. A file whose path the same commit removes was there
+    before: rows of it were marked as deleted, and none was added.
 
     :func:`.records.layout_of` describes a layout.
 
@@ -443,16 +448,38 @@ def _layouts(path, files, complete=()):
     :param files: the content of a commit's actions ``add`` or ``remove``, one for each file
     :param complete: the partition columns of the same commit's added files, or of the table, for
         removed files that do not show all their columns
+    :param again: the paths of the files that the commit removes, if ``files`` are added; else None
     """
-    found = {}
+    found, figures = {}, {}
     for file in files:
         _, values = _place(file)
         columns = _columns(*_place(file), complete)
-        found.setdefault(columns, set()).add(tuple(values.get(c) or None for c in columns))
-    return [
-        records.layout_of(path, list(map(records.dimension_of, columns)), found[columns])
-        for columns in sorted(found)
-    ]
+        partition = tuple(values.get(c) or None for c in columns)
+        found.setdefault(columns, set()).add(partition)
+        if again is not None and file.get("path") not in again:
+            counted = figures.setdefault(columns, records.Figures())
+            counted.add(partition, _rows(file), file.get("size") or 0)
+    layouts = []
+    for columns in sorted(found):
+        dimensions = list(map(records.dimension_of, columns))
+        layouts.append(records.layout_of(path, dimensions, found[columns]))
+        if again is not None:
+            figures.get(columns, records.Figures()).describe(layouts[-1])
+    return layouts
+
+
+def _rows(file):
+    """Give the number of rows of an added file, without those that are marked as deleted.
+
+    :param file: the content of an action ``add``
+    :return: None if the file has no statistics
+    """
+    try:
+        rows = json.loads(file["stats"])["numRecords"]
+    except (KeyError, TypeError, ValueError):
+        return None
+    deleted = (file.get("deletionVector") or {}).get("cardinality", 0)
+    return rows - deleted
 
 
 def _place(file):

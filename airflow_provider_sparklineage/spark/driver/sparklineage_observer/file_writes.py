@@ -13,6 +13,7 @@ import re
 from itertools import takewhile, zip_longest
 
 from sparklineage_observer import jvm, records
+from sparklineage_observer.footers import Footers, ListedFile
 from sparklineage_observer.relations import name_of
 
 # The folders of a table are listed level by level, and a limited number of folders in each call,
@@ -45,12 +46,12 @@ class Folders:
 
         :param patterns: for each level of folders, the glob pattern of their names
         :param first: the largest number of folders in the first call to the file system
-        :return: yields, for each call, an iterable of the files' statuses (:func:`.jvm.statuses`)
+        :return: yields a ``FileStatus[]`` for each call, or one for each folder if folders are gone
         """
         for paths in self._folders(patterns, first):
             listed = self._listed(paths)
             self._budget.require(_count(listed), "files", "files")
-            yield self._statuses(listed)
+            yield from listed
 
     def _folders(self, patterns, first):
         """Yield the folders of the last level, as one Path[] for each call that will list them.
@@ -135,6 +136,7 @@ class FileWrites:
         self._own = {}
         self._given_up = set()
         self._paths = {}
+        self._footers = Footers(classes, hadoop_conf)
 
     def observe(self, kind, command, started_ms, budget):
         """Describe a write command and the partitions that it wrote.
@@ -208,6 +210,7 @@ class FileWrites:
             # the relation empty.
             layout["partitions"] = [[]]
             write["shared"] = [[]] if write["mode"] == "append" else []
+            _count_only_partition(write, layout)
             return
         static = _leading(write["static"], columns)
         if write["mode"] == "static" and static and write.get("numOutputRows") == 0:
@@ -220,6 +223,7 @@ class FileWrites:
             # The command alone names the partition; the listing shows only whether other writers
             # have files in it.
             layout["partitions"] = [[str(value) or None for value in static]]
+            _count_only_partition(write, layout)
         if self._place(write) in self._given_up:
             message = "its folders were too many to list before"
             raise records.OverBudgetError(message)
@@ -248,8 +252,30 @@ class FileWrites:
             if len(matched) == 1:
                 own[identity] = True
         layout["partitions"] = records.sorted_partitions(parts)
+        self._count(write, [groups[identity] for identity in matched], layout, budget)
         foreign = {p for u, ps in others.items() if u not in own and u not in matched for p in ps}
         write["shared"] = records.sorted_partitions(foreign & parts)
+
+    def _count(self, write, groups, layout, budget):
+        """Add the rows and bytes of each partition to the layout of a write, if they are certain.
+
+        :param write: the description of the write, as :meth:`observe` gives it
+        :param groups: the :class:`_Group` of the write's files, or several that may be of the write
+        :param budget: the query's limits of time and number, a :class:`.records.Budget`
+        """
+        if write["how"] != "exact":
+            return
+        if len(layout["partitions"]) == 1:
+            _count_only_partition(write, layout)
+            return
+        if len(groups) > 1:
+            return
+        [group] = groups
+        figures = records.Figures()
+        rows = self._footers.rows([file for file, _, _ in group.listed], budget)
+        for (_, values, length), count in zip(group.listed, rows):
+            figures.add(values, count, length)
+        figures.describe(layout)
 
     @staticmethod
     def _empty(write, layout, static):
@@ -285,8 +311,9 @@ class FileWrites:
         below, patterns = self._below(base, columns, _leading(write["static"], columns))
         # The folders of this write are among the newest, unless the file system has no times.
         first = min(CHUNK, max(16, 4 * write.get("numParts", 0)))
-        for files in Folders(self._classes, self._conf, below, budget).files(patterns, first):
-            for path, directory, length, modified in files:
+        for array in Folders(self._classes, self._conf, below, budget).files(patterns, first):
+            listed = enumerate(jvm.statuses(self._classes, array))
+            for position, (path, directory, length, modified) in listed:
                 folder, _, name = path.rpartition("/")
                 if directory or name.startswith(("_", ".")):
                     continue
@@ -297,7 +324,8 @@ class FileWrites:
                 identity = match.group(1) if match else name
                 others.setdefault(identity, set()).add(values[1])
                 if modified >= started_ms - _SLACK_MS:
-                    groups.setdefault(identity, _Group()).add(values[1], length, modified)
+                    file = ListedFile(path, array, position)
+                    groups.setdefault(identity, _Group()).add(file, values[1], length, modified)
             if any(u not in own and _fits(g, write) for u, g in groups.items()):
                 break
         return groups, others
@@ -327,7 +355,8 @@ class _Group:
     """The files of one write job, which have the same UUID in their names.
 
     files: their number; bytes: their total length; modified: the time in ms of the last change;
-    parts: their partitions, a set of tuples of values.
+    parts: their partitions, a set of tuples of values; listed: (:class:`.footers.ListedFile`,
+    partition, length) for each file.
     """
 
     def __init__(self):
@@ -335,12 +364,23 @@ class _Group:
         self.bytes = 0
         self.modified = 0
         self.parts = set()
+        self.listed = []
 
-    def add(self, values, length, modified):
+    def add(self, file, values, length, modified):
         self.files += 1
         self.bytes += length
         self.modified = max(self.modified, modified)
         self.parts.add(values)
+        self.listed.append((file, values, length))
+
+
+def _count_only_partition(write, layout):
+    """Add the rows and bytes of the only partition of a write, which Spark has counted."""
+    rows, size = write.get("numOutputRows"), write.get("numOutputBytes")
+    if size is not None:
+        layout["bytes"] = [size]
+        if rows is not None:
+            layout["rows"] = [rows]
 
 
 def is_ignore(command):

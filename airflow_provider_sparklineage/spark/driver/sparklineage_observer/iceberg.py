@@ -7,7 +7,13 @@ from itertools import dropwhile, takewhile
 from urllib.parse import quote, unquote_plus
 
 from sparklineage_observer.jvm import class_name, command_at, each, first_answer, items, metrics
-from sparklineage_observer.records import OverBudgetError, dimension_of, layout_of, write_record
+from sparklineage_observer.records import (
+    Figures,
+    OverBudgetError,
+    dimension_of,
+    layout_of,
+    write_record,
+)
 
 _STATIC = re.compile(r"filters=(.*?), (?:groupedBy|runtimeFilters)=", re.DOTALL)
 _RUNTIME = re.compile(r"runtimeFilters=(.*?)(?:, \w+=|\)$)", re.DOTALL)
@@ -23,7 +29,10 @@ OF_CHANGELOG = ("_change_type", "_change_ordinal", "_commit_snapshot_id")
 _REWRITE = "SparkStagedScan"  # of files that a procedure rewrites
 WITHOUT_DATA = ("DeleteFromTableExec", "TruncateTableExec")
 """The nodes of a DELETE of whole files and a TRUNCATE: Iceberg opens none of the files."""
-_FILE = re.compile(r"spec_id=(\d+), partition=(PartitionData\{.*?\}), record_count=")
+_FILE = re.compile(
+    r"spec_id=(\d+), partition=(PartitionData\{.*?\}), record_count=(\d+), "
+    r"file_size_in_bytes=(\d+),"
+)
 
 
 def table_of(spark_table):
@@ -231,8 +240,9 @@ class _Collected:
     def __init__(self, table):
         self._specs = table.specs()
         self._found = {}
-        self._known = set()
+        self._known = {}
         self._structs = {}
+        self._figures = {}
 
     def structs(self):
         """Yield (spec id, partition as Iceberg's object) for each partition."""
@@ -240,6 +250,7 @@ class _Collected:
             yield from ((spec_id, self._structs[spec_id, values]) for values in found)
 
     def add(self, file):
+        """Add the partition of a file, and give it: its spec's id, and its values."""
         spec_id = file.specId()
         partition = file.partition()
         written = partition.toString()
@@ -248,12 +259,16 @@ class _Collected:
             nulls = tuple(partition.get(i) is None for i in range(partition.size()))
         key = (spec_id, written, nulls)
         if key not in self._known:
-            self._known.add(key)
-            values = self._values(spec_id, partition)
+            values = self._known[key] = self._values(spec_id, partition)
             self._found.setdefault(spec_id, set()).add(values)
             self._structs[spec_id, values] = partition
+        return spec_id, self._known[key]
 
-    def add_all(self, files, classes, budget):
+    def _count(self, partition, rows, size):
+        spec_id, values = partition
+        self._figures.setdefault(spec_id, Figures()).add(values, int(rows), int(size))
+
+    def add_all(self, files, classes, budget, *, counted=False):
         """Add the partitions of many files with few calls.
 
         One call gives the texts of all files; then only one file of each partition is read.
@@ -261,6 +276,7 @@ class _Collected:
         :param files: a java.lang.Iterable of Iceberg's files
         :param classes: the driver's :class:`.jvm.Classes`
         :param budget: the query's limits of time and number, a :class:`.records.Budget`
+        :param counted: whether to count the rows and bytes of each partition, too
         """
         listed = classes.array_list()
         for file in each(files):
@@ -271,15 +287,19 @@ class _Collected:
         if len(files) != listed.size():
             for file in each(listed):
                 budget.check()
-                self.add(file)
+                partition = self.add(file)
+                if counted:
+                    self._count(partition, file.recordCount(), file.fileSizeInBytes())
             return
-        first = {}
-        for position, key in enumerate(files):
+        found = {}
+        for position, (*key, rows, size) in enumerate(files):
             # A null and the text "null" print alike, so files with "null" are read one by one.
-            first.setdefault((*key, position) if "null" in key[1] else key, position)
-        for position in first.values():
-            budget.check()
-            self.add(listed.get(position))
+            key = (*key, position) if "null" in key[1] else tuple(key)
+            if key not in found:
+                budget.check()
+                found[key] = self.add(listed.get(position))
+            if counted:
+                self._count(found[key], rows, size)
 
     def _values(self, spec_id, partition):
         path = self._specs.get(spec_id).partitionToPath(partition)
@@ -302,10 +322,20 @@ class _Collected:
     def without(self, other):
         """Give a collection of the partitions that are in this one and not in another."""
         made = _Collected.__new__(_Collected)
-        made._specs, made._structs, made._known = self._specs, self._structs, set()
+        made._specs, made._structs, made._known = self._specs, self._structs, {}
         left = {spec_id: v - other._found.get(spec_id, set()) for spec_id, v in self._found.items()}
         made._found = {spec_id: values for spec_id, values in left.items() if values}
         return made
+
+    def counted_layouts(self, base):
+        """Give the layouts with the rows and bytes of their partitions.
+
+        :param base: the path of the table
+        """
+        layouts = self.layouts(base)
+        for spec_id, layout in zip(sorted(self._found) or [None], layouts):
+            self._figures.get(spec_id, Figures()).describe(layout)
+        return layouts
 
     def layouts(self, base):
         """Give the partitions of the added files, as one layout for each partition spec.
@@ -560,12 +590,12 @@ def _write(base, table, states, snapshot, branch, classes, budget):
     try:
         io = table.io()
         added, removed = _Collected(table), _Collected(table)
-        added.add_all(snapshot.addedDataFiles(io), classes, budget)
+        added.add_all(snapshot.addedDataFiles(io), classes, budget, counted=True)
         added.add_all(snapshot.addedDeleteFiles(io), classes, budget)
         removed.add_all(snapshot.removedDataFiles(io), classes, budget)
         with suppress(Exception):  # too many files, or another version of Iceberg
             _add_replaced(removed, table, states, snapshot, classes, budget)
-        write["layouts"] = added.layouts(write["path"])
+        write["layouts"] = added.counted_layouts(write["path"])
         write["removed"] = removed.layouts(write["path"])
         write["emptied"] = []  # what is not decided below counts as written
         with suppress(Exception):  # as above

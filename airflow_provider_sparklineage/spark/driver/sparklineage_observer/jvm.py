@@ -33,6 +33,8 @@ _CALLED = {
     "configuration": "org.apache.hadoop.conf.Configuration",
     # Splits a text at a separator into a String[].
     "split": "org.apache.hadoop.util.StringUtils:getStrings",
+    # Splits a text at a separator into a list of texts.
+    "split_list": "org.apache.hadoop.util.StringUtils:getStringCollection",
     # Converts a String[] to a Path[].
     "paths": "org.apache.hadoop.util.StringUtils:stringToPath",
     # Converts a FileStatus[] to a Path[].
@@ -58,6 +60,18 @@ _CALLED = {
     "partition_folder": (
         "org.apache.spark.sql.catalyst.catalog.ExternalCatalogUtils:getPartitionPathString"
     ),
+    # Reads the footers of files in several threads.
+    "parquet_footers": "org.apache.parquet.hadoop.ParquetFileReader:readAllFootersInParallel",
+    "orc_options": "org.apache.orc.OrcFile:readerOptions",
+    "orc_reader": "org.apache.orc.OrcFile:createReader",
+    # Functions that the JVM calls by itself.
+    "type": "java.lang.Class:forName",
+    "methods": "java.lang.invoke.MethodHandles",
+    "signature": "java.lang.invoke.MethodType:methodType",
+    "as_interface": "java.lang.invoke.MethodHandleProxies:asInterfaceInstance",
+    "int": "java.lang.Integer",
+    "long": "java.lang.Long",
+    "boolean": "java.lang.Boolean",
 }
 """The attributes of :class:`Classes`: classes of Java, or ``class:method`` for static methods."""
 

@@ -30,6 +30,8 @@ class Limits:
         self.total_bytes = 64 * 1024 * 1024  # of all records
         self.commits = 1000  # of one table, which are read at exit
         self.written = 1000  # folders whose existence is checked at exit
+        self.footers = 5000  # files of one write, whose rows are counted
+        self.footer_seconds = 5.0  # by the clock, for that
         self.plans = "needed"  # record plans where they are "needed", or of "all" writes
         self.plan_bytes = 1024 * 1024  # of the JSON of one plan, which takes some 100 ms
         self.plans_bytes = 16 * 1024 * 1024  # of the JSON of all plans
@@ -261,6 +263,34 @@ def layout_of(base, dimensions, partitions):
     :param partitions: tuples of values, in the order of the columns, with None for null
     """
     return {"base": base, "dimensions": dimensions, "partitions": sorted_partitions(partitions)}
+
+
+class Figures:
+    """The rows and bytes that a write added to each partition."""
+
+    def __init__(self):
+        self._of = {}
+
+    def add(self, partition, rows, size):
+        """Add the figures of a file.
+
+        :param partition: a tuple of values
+        :param rows: the number of rows; None if it is not known
+        :param size: the number of bytes
+        """
+        known, total = self._of.get(partition, (0, 0))
+        both = None if known is None or rows is None else known + rows
+        self._of[partition] = both, total + size
+
+    def describe(self, layout):
+        """Add the figures to a layout: ``rows`` and ``bytes``, in the order of its partitions.
+
+        :param layout: a dict from :func:`layout_of`; partitions without figures got no rows
+        """
+        figures = [self._of.get(tuple(values), (0, 0)) for values in layout["partitions"]]
+        layout["bytes"] = [size for _, size in figures]
+        if not figures or any(rows is not None for rows, _ in figures):
+            layout["rows"] = [rows for rows, _ in figures]
 
 
 def dimension_of(column, kind=""):
