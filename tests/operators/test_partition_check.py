@@ -173,6 +173,32 @@ def test_the_bundle_of_a_failed_check_is_kept_and_has_what_was_sent(run, capture
     assert "unexpected dt=2024-05-05" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("arguments", "severity"),
+    [
+        ({}, "warn"),
+        ({"on_partition_mismatch": "fail"}, "error"),
+        ({"on_partition_mismatch": "ignore"}, None),
+        ({"on_partition_mismatch": "fail", "check_partitions_of": "reads"}, None),
+    ],
+    ids=str,
+)
+def test_the_consequence_is_the_severity_in_what_is_sent_and_in_a_replay(
+    run, arguments, severity, captures, monkeypatch, capsys
+):
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__KEEP_CAPTURES", "all")
+    task = run("2024-05-05", **arguments)
+    sent = task.get_openlineage_facets_on_failure(None)
+    [of_revenue] = [d for d in sent.outputs if d.name == "/lake/revenue"]
+    [assertion] = of_revenue.facets["dataQualityAssertions"].assertions
+    assert (assertion["success"], assertion.get("severity")) == (False, severity)
+    [manifest] = captures()
+    capsys.readouterr()
+    assert cli.main(["merge", str(manifest.parent)]) == 0
+    replayed = json.loads(capsys.readouterr().out)["run"]["facets"]["test"]
+    assert replayed == Serde.to_dict(sent.run_facets["test"])
+
+
 @pytest.fixture
 def merges(monkeypatch):
     """Give the outcomes as which bundles are merged."""
