@@ -31,6 +31,11 @@ from airflow.sdk import DAG, Asset, PartitionedAssetTimetable, task
 
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
 
+try:
+    from airflow.sdk import PartitionedAtRuntime
+except ImportError:  # before 3.3
+    PartitionedAtRuntime = lambda: None
+
 FOLDER = Path({folder!r})
 T = "spark.openlineage.transport."
 # A key, which makes that a properties file is written.
@@ -39,10 +44,10 @@ revenue = Asset("file:///lake/revenue")
 start = {{"start_date": datetime(2024, 5, 7, tzinfo=UTC), "is_paused_upon_creation": False}}
 
 
-def submitting(dag_id, **arguments):
+def submitting(dag_id, schedule=None, **arguments):
     double = FOLDER / dag_id
     path = os.pathsep.join([str(double / "bin"), os.environ["PATH"]])
-    with DAG(dag_id, schedule=None, **start) as dag:
+    with DAG(dag_id, schedule=schedule, **start) as dag:
         SparkLineageSubmitOperator(
             task_id="task",
             application="job.py",
@@ -54,7 +59,7 @@ def submitting(dag_id, **arguments):
     return dag
 
 
-producer = submitting("producer", outlets=[revenue], record_asset_partitions=True)
+producer = submitting("producer", PartitionedAtRuntime(), outlets=[revenue])
 marked = submitting("marked")
 cleared = submitting("cleared")
 killed = submitting("killed", retries=1)

@@ -8,5 +8,6 @@ Users do not declare the rules; they are learned from the reads and writes of pa
 :mod:`.rules`     rules between two axes, and relations of all axes together, in both directions
 :mod:`.learning`  the relation that most runs follow, and the runs that do not follow it
 :mod:`.observed`  the pairs of partitions in the tables, and the patterns learned from them
+:mod:`.timetable` Airflow's timetable from the patterns, with the mapper of each input
 ================= ==================================================================================
 """
