@@ -37,6 +37,7 @@ MODULES = {
     "building": "Building the history",
     "history": "Questions to the history",
     "history_page": "The page of the history",
+    "schedules": "Schedules against the history",
 }
 """Titles of what the modules of this package measure."""
 
