@@ -244,26 +244,20 @@ _STATISTICS = (
 
 
 def with_statistics(output: LineageDataset) -> LineageDataset:
-    """Add to an output ``outputStatistics`` with the sums of its figures, if it needs them.
+    """Add to an output ``outputStatistics`` with the sums of its figures.
 
-    It needs them if the listener reports none, or if it is a table of Iceberg, of which the
-    listener does not report the true ones. Sums of which a part is not known are not added.
+    Those that the listener reports stay. Sums of which a part is not known are not added.
     """
+    if "outputStatistics" in output.side_facets or not output.figures:
+        return output
     total = Figures()
     for figures in output.figures.values():
         total = total.plus(figures)
-    if not output.figures or total.rows is None or total.size is None:
-        return output
-    if "outputStatistics" in output.side_facets and not _is_iceberg(output):
+    if total.rows is None or total.size is None:
         return output
     body = facet(_STATISTICS, rowCount=total.rows, size=total.size)
     statistics = {"outputStatistics": msgspec.Raw(msgspec.json.encode(body))}
     return replace(output, side_facets={**output.side_facets, **statistics})
-
-
-def _is_iceberg(dataset: LineageDataset) -> bool:
-    storage = decode_facet(dataset.facets.get("storage"), dict[str, Any])
-    return storage is not None and storage.get("storageLayer") == "iceberg"
 
 
 @lru_cache(maxsize=128)  # each of a thousand actions adds the same symlinks

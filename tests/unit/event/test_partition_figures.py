@@ -45,13 +45,11 @@ def day(number):
     return Partition.from_values([("dt", f"{number:04}")])
 
 
-def event(figures, most=100, **facets):
+def event(figures, most=100):
     """Make the event of a write of days; the figures of each are in their order."""
     by_day = {day(number): one for number, one in enumerate(figures)}
-    raw = {key: msgspec.Raw(json.dumps(facet).encode()) for key, facet in facets.items()}
     written = LineageDataset(
         T,
-        raw,
         subset=Subset(DT, frozenset(by_day)),
         observed=True,
         figures=by_day,
@@ -125,18 +123,9 @@ def test_where_nothing_is_known_or_named_there_are_no_lists():
 REPORTED = {"outputStatistics": msgspec.Raw(b'{"rowCount":7,"size":8,"fileCount":9}')}
 
 
-@pytest.mark.parametrize(
-    ("layer", "figures", "rows"),
-    [
-        pytest.param("delta", Figures(1, 10), 7, id="the listener's are right"),
-        pytest.param("iceberg", Figures(1, 10), 1, id="not those of Iceberg"),
-        pytest.param("iceberg", Figures(None, 10), 7, id="a part is not known"),
-    ],
-)
-def test_true_statistics_of_the_listener_stay(layer, figures, rows):
-    storage = {"storage": msgspec.Raw(json.dumps({"storageLayer": layer}).encode())}
-    made = with_statistics(LineageDataset(T, storage, REPORTED, figures={day(1): figures}))
-    assert json.loads(bytes(made.side_facets["outputStatistics"]))["rowCount"] == rows
+def test_the_statistics_of_the_listener_stay():
+    made = LineageDataset(T, side_facets=REPORTED, figures={day(1): Figures(1, 10)})
+    assert with_statistics(made) is made
 
 
 def test_lists_are_dropped_together_where_an_event_is_too_large():
