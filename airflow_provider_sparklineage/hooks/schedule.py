@@ -253,8 +253,10 @@ def _around(mapper: Any, at: datetime) -> Iterator[Period]:
 def _text(mapper: Any) -> str:
     """Write a mapper for people: its class, and the classes of its parts."""
     names = ("upstream_mapper", "window", "downstream_mapper", "wait_policy")
+    name = type(mapper).__name__
+    if not type(mapper).__module__.startswith("airflow."):  # what the user's own has is not known
+        return name
     parts = [getattr(mapper, name, None) for name in names] + getattr(mapper, "mappers", [])
     texts = [_text(part) for part in parts if part is not None]
-    name = type(mapper).__name__
     wanted = [text for text in texts if text != "WaitForAll"]
     return f"{name}({', '.join(wanted)})" if wanted else name

@@ -346,9 +346,9 @@ def test_a_partition_that_the_schedule_does_not_wait_for_is_unexpected(run, capl
     assert task.error is None
 
 
-def test_it_fails_the_task_only_if_asked_to(run):
-    assert run("2024-05-05", on_partition_mismatch="fail").error is not None
-    assert run("2024-05-06", on_partition_mismatch="fail").error is None  # others may read the rest
+def test_it_never_fails_the_task(run):
+    task = run("2024-05-05", on_partition_mismatch="fail")
+    assert (of_orders(task)["status"], task.error) == ("unexpected", None)
 
 
 def test_a_declaration_goes_before_the_schedule(run):
@@ -392,6 +392,17 @@ def test_mappers_that_airflow_cannot_serialise_are_declared(run):
     task = run("2024-05-06", mapper=Unregistered())
     [message] = [d["message"] for d in task.degradations if d["code"] == "declaration_unusable"]
     assert message.startswith("The partition mappers of the schedule cannot be read: ")
+
+
+def test_one_odd_mapper_leaves_declarations_as_they_are(run, monkeypatch):
+    def odd(*_):
+        message = "odd"
+        raise TypeError(message)
+
+    monkeypatch.setattr("airflow_provider_sparklineage.hooks.schedule.assets_of", odd)
+    task = run("2024-05-05", reads=[DatasetSubset("/lake/orders", {"dt": "2024-05-05"})])
+    assert of_orders(task)["status"] == "matched"
+    assert "The schedule cannot be understood: odd" in [d["message"] for d in task.degradations]
 
 
 def test_a_run_without_a_key_expects_nothing(run):

@@ -296,9 +296,34 @@ def _facts(event: model.Event, of: Try | None) -> Facts | None:
         degradations=_degradations(event),
         accesses=list(dict.fromkeys(accesses(event, who))),
         producer=scrub(event.producer) if event.producer else None,
-        check_status=event.check.status,
+        check_status=_check_status(event.check),
         **run(event, of if who.is_ours else None),
     )
+
+
+# Statuses in the order in which they need attention (`lineage.partitions.comparison`).
+_STATUSES = ("unexpected", "missing", "unobserved", "matched", "undeclared")
+_MISMATCHES = _STATUSES[:2]
+_OF_SCHEDULE = "schedule"
+
+
+def _check_status(check: model.Check) -> str | None:
+    """Give the status of a run's partition check, without what only the schedule makes a mismatch.
+
+    What a run wrote is not in doubt because it read more than its schedule waits for: the command
+    ``schedule`` is about that.
+    """
+    entries = [*(check.reads or ()), *(check.writes or ())]
+    differing = [entry for entry in entries if entry.status in _MISMATCHES]
+    of_schedule = [
+        entry
+        for entry in differing
+        if any(source.kind == _OF_SCHEDULE for source in entry.sources or ())
+    ]
+    if not of_schedule or len(of_schedule) < len(differing):
+        return check.status
+    others = {entry.status for entry in entries} - {*_MISMATCHES}
+    return next((status for status in _STATUSES if status in others), _STATUSES[-1])
 
 
 def _degradations(event: model.Event) -> int:

@@ -7,7 +7,7 @@ or too late, and nobody notices. All runs of a partition that ended well are com
 ==================  ============================================================================
 ``reads_more``      tasks of the run read partitions that the schedule does not wait for
 ``reads_less``      the schedule waits for partitions that no task of the run reads
-``not_read``        it waits for an asset, and no run reads the asset's dataset
+``not_read``        it waits for an asset, and no task with lineage reads the asset's dataset
 ``not_waited_for``  runs read partitions of a dataset that the schedule does not wait for, and that
                     no task of the DAG writes
 ==================  ============================================================================
@@ -21,26 +21,31 @@ The schedule is that of now, so that a new mapper can be tried on the runs of th
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple
+from math import ceil
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import Struct
 
 from airflow_provider_sparklineage.history.queries import sql
 from airflow_provider_sparklineage.history.queries.answers import Dataset
+from airflow_provider_sparklineage.history.queries.due import FREQUENT
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.partitioning import Partition, split_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from datetime import datetime
 
     from airflow_provider_sparklineage.history.queries.sql import Rows
 
-# A DAG run counts if it has a partition key, and the last try of each of its tasks ended well.
+# A DAG run counts if it has a partition key, the last try of each of its tasks ended well, and the
+# run is not in progress (:func:`_ended_well`).
 _LATEST = f"""
 WITH f AS ({sql.table_of("dag_id")}), ranked AS (
-    SELECT r.run_id, r.namespace, r.dag_id, r.dag_run_id, r.partition_key, r.state, r.ended,
+    SELECT r.run_id, r.namespace, r.dag_id, r.task_id, r.dag_run_id, r.partition_key, r.state,
+        r.started, r.ended,
         row_number() OVER (
             PARTITION BY r.namespace, r.dag_id, r.dag_run_id, r.task_id, r.map_index
             ORDER BY coalesce(r.try_number, 0) DESC, r.ended DESC NULLS FIRST
@@ -54,17 +59,21 @@ WITH f AS ({sql.table_of("dag_id")}), ranked AS (
 """
 _RUNS = f"""
 {_LATEST}
-SELECT namespace, dag_id, dag_run_id, partition_key, max(ended) AS ended, min(run_id) AS run_id
-FROM latest WHERE is_complete GROUP BY ALL ORDER BY ended, dag_run_id
+SELECT namespace, dag_id, dag_run_id, partition_key, is_complete, min(started) AS started,
+    max(ended) AS ended, list(DISTINCT task_id) AS tasks
+FROM latest GROUP BY ALL ORDER BY ended, dag_run_id
 """
+_NOW = "SELECT max(ended) AS now FROM runs"
+"""The end of the last run of all: the history may be behind the clock."""
 _ACCESSES = f"""
 {_LATEST}
 SELECT l.namespace AS of_namespace, l.dag_id, l.dag_run_id, a.side, a.namespace, a.name,
-    bool_and(a.extent IN ('partition', 'none')) AS is_known,
+    bool_and(
+        a.extent IN ('partition', 'none') AND coalesce(a.evidence, '') NOT IN {sql.UNCERTAIN}
+    ) AS is_known,
     list_sort(list(DISTINCT a.partition) FILTER (a.extent = 'partition')) AS partitions
 FROM latest AS l JOIN accesses AS a ON a.run_id = l.run_id
 WHERE l.is_complete AND NOT coalesce(a.is_failed, FALSE) AND NOT a.is_expected
-    AND coalesce(a.evidence, '') NOT IN {sql.UNCERTAIN}
 GROUP BY ALL
 """
 
@@ -198,13 +207,32 @@ def _runs(history: Rows, dag_ids: Iterable[str]) -> dict[str, list[_DagRun]]:
             reads[run][dataset] = _Read(tuple(row["partitions"] or ()), row["is_known"])
         else:
             writes[run].add(dataset)
-    found: dict[str, list[_DagRun]] = defaultdict(list)
+    rows: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
     for row in history.rows(_RUNS, asked):
-        run = row["namespace"], row["dag_id"], row["dag_run_id"]
-        found[row["dag_id"]].append(
-            _DagRun(*run[1:], row["partition_key"], reads[run], frozenset(writes[run]))
-        )
+        rows[row["namespace"], row["dag_id"]].append(row)
+    [row_of_now] = history.rows(_NOW, {})
+    found: dict[str, list[_DagRun]] = defaultdict(list)
+    for (namespace, dag_id), of_dag in rows.items():
+        for row in _ended_well(of_dag, row_of_now["now"]):
+            run = namespace, dag_id, row["dag_run_id"]
+            found[dag_id].append(
+                _DagRun(*run[1:], row["partition_key"], reads[run], frozenset(writes[run]))
+            )
     return found
+
+
+def _ended_well(rows: Sequence[dict[str, Any]], now: datetime) -> list[dict[str, Any]]:
+    """Give the DAG runs of one DAG that ended well.
+
+    No event tells that a DAG run has ended. One may be in progress if it has no run of a task that
+    half of the DAG runs have, and if it began not longer ago than nine of ten DAG runs took.
+    """
+    counts = Counter(task for row in rows for task in row["tasks"])
+    usual = {task for task, count in counts.items() if 2 * count >= len(rows)}
+    ended = [row for row in rows if row["is_complete"]]
+    taken = sorted(row["ended"] - row["started"] for row in ended)
+    since = now - taken[ceil(len(taken) * FREQUENT) - 1] if taken else now
+    return [row for row in ended if usual <= {*row["tasks"]} or row["started"] < since]
 
 
 class _Differing(NamedTuple):
@@ -247,7 +275,7 @@ class _OfDag:
         """Yield the differences of one asset."""
         reading = [(run, run.reads[dataset]) for run in self._runs if dataset in run.reads]
         if not reading:
-            text = f"The schedule waits for {one.asset}, and no run reads it."
+            text = f"The schedule waits for {one.asset}, and no task with lineage reads it."
             every = list(map(_Differing, self._runs))
             yield self._mismatch(Mismatch.NOT_READ, one, text, every, len(every))
             return

@@ -4,11 +4,15 @@ A key such as ``2024-05-06`` or ``2024-05-06|PL`` has no names of columns, and i
 or less precise than the dataset's partitions. The columns are found in this order:
 
 1. a rule names them (``partition_key`` of a partitioning rule)
-2. the dataset has as many dimensions as the key has values; the order is that of the dimensions
+2. the dataset has as many dimensions as the key has values, and at most one of them is no time; the
+   order is that of the dimensions
 3. the key is one time, and the dataset has columns for year, month and day, or one column of times
 
 Then a time is cut to the precision of the column: the partition of a day has all of its hours. If
 it is less precise it stands for all partitions in it: ``2024-05`` for all days of May.
+
+Texts may be written in another way than in the dataset, so that without a rule they fit only if the
+job accessed partitions with these very texts.
 
 Keys that cannot be fitted are left as they are. Then nothing is compared
 (:class:`~.comparison.PartitionStatus` ``unobserved``): a wrong guess would be a false alarm.
@@ -82,16 +86,20 @@ def _fit(values: Sequence[tuple[str, str]], columns: Mapping[str, _Column]) -> _
     if not values[0][0].startswith(KEY) or values[0][0] in columns:
         by_name = {label.casefold(): column for label, column in columns.items()}
         named = [(by_name.get(label.casefold()), value) for label, value in values]
-    else:
-        texts = [text for _, value in values for text in value.split(_DELIMITER)]
-        if len(texts) == 1 and len(columns) > 1:
-            return _fit_time(texts[0], columns)
-        if len(texts) != len(columns):
-            return None
-        named = [*zip(columns.values(), texts, strict=True)]
-    fits = [(column.label, column.fit(value)) for column, value in named if column]
+        fits = [(column.label, column.fit(value)) for column, value in named if column]
+        return _all_known(fits) if len(fits) == len(named) else None
+    texts = [text for _, value in values for text in value.split(_DELIMITER)]
+    if len(texts) == 1 and len(columns) > 1:
+        return _fit_time(texts[0], columns)
+    if len(texts) != len(columns) or sum(not one.precision for one in columns.values()) > 1:
+        return None
+    pairs = zip(columns.values(), texts, strict=True)
+    return _all_known([(column.label, column.fit_unruled(text)) for column, text in pairs])
+
+
+def _all_known(fits: Sequence[tuple[str, str | None]]) -> _Pairs | None:
     pairs = [(label, value) for label, value in fits if value is not None]
-    return pairs if len(pairs) == len(named) else None
+    return pairs if len(pairs) == len(fits) else None
 
 
 def _fit_time(text: str, columns: Mapping[str, _Column]) -> _Pairs | None:
@@ -116,11 +124,13 @@ class _Column(NamedTuple):
     :param precision: how many characters of ISO 8601 its times have; 0 if its values are no times;
         None if that is not known
     :param is_padded: whether ``5`` is written as ``05``
+    :param texts: the values that were accessed, if they are no times
     """
 
     label: str
     precision: int | None
     is_padded: bool = True
+    texts: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, dimension: Dimension, seen: Subset) -> _Column:
@@ -132,9 +142,15 @@ class _Column(NamedTuple):
         if kind_of(dimension) is ValueKind.DATE:
             return cls(dimension.label, timestamps.PRECISION["day"], is_padded)
         canonical = [canonical_value(value, dimension.format, dimension) for value in values]
+        is_year = timestamps.directive_of_column(dimension.label) == "%Y"
+        if canonical and is_year and all(map(_YEAR.fullmatch, canonical)):
+            return cls(dimension.label, timestamps.PRECISION["year"], is_padded)
         lengths = {len(text) if timestamps.may_be_date(text) else 0 for text in canonical}
-        with_zone = any(map(timestamps.has_zone, canonical))
-        return cls(dimension.label, 0 if with_zone else max(lengths, default=None), is_padded)
+        precision = max(lengths, default=None)
+        if precision and not any(map(timestamps.has_zone, canonical)):
+            return cls(dimension.label, precision, is_padded)
+        texts = frozenset(p.as_dict().get(dimension.label, NULL) for p in seen.partitions)
+        return cls(dimension.label, precision and 0, is_padded, texts)
 
     def fit(self, text: str) -> str | None:
         """Give a value of a key as the column has it; None if one is a time and the other is not.
@@ -148,6 +164,11 @@ class _Column(NamedTuple):
             is_text = not self.precision and timestamps.canonical_time(text) is None
             return text if is_text and not text.endswith(_GLOB) else None
         return time[: self.precision] if len(time) >= self.precision else f"{time}{_GLOB}"
+
+    def fit_unruled(self, text: str) -> str | None:
+        """Do as :meth:`fit` where no rule says how the column's values are written in keys."""
+        is_time = self.precision != 0
+        return self.fit(text) if is_time or text in self.texts else None
 
     def padded(self, digits: str) -> str:
         """Give a part of a date as the column writes it."""

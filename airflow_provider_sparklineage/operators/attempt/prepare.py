@@ -348,7 +348,11 @@ def declared_in_fields(
     )
     declared = declarations.declared(task, locator, partial(_dataset, locator=locator))
     if partition_key:
-        expectations, problems = _from_schedule(operator, partition_key, locator)
+        try:
+            expectations, problems = _from_schedule(operator, partition_key, locator)
+        except Exception as error:  # other declarations hold without the schedule
+            log.debug("The schedule cannot be understood.", exc_info=True)
+            expectations, problems = [], [f"The schedule cannot be understood: {error}"]
         declared = replace(
             declared,
             expectations=(*declared.expectations, *expectations),

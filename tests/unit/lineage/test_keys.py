@@ -81,7 +81,7 @@ DAYS = ("2024-05-06", "2024-05-07")
         pytest.param(
             ["2024-05"], seen("year=2024/month=05/day=07"), ["year=2024/month=05"], id="less"
         ),
-        pytest.param(["PL"], seen("region=DE"), ["region=PL"], id="text"),
+        pytest.param(["PL"], seen("region=PL", "region=DE"), ["region=PL"], id="text"),
         pytest.param(["2024"], seen("year=2023"), ["year=2024"], id="number"),
     ],
 )
@@ -96,6 +96,11 @@ def test_keys_get_the_columns_of_the_dataset(keys, subset, fits):
         pytest.param(["PL"], seen("dt=2024-05-07"), id="a text for a time"),
         pytest.param(["2024-05-06"], seen("region=PL"), id="a time for a text"),
         pytest.param(["a|b|c"], seen("x=a/y=b"), id="more values than columns"),
+        pytest.param(["shoes|eu"], seen("region=eu/product=shoes"), id="which of two texts?"),
+        pytest.param(["eu|shoes"], seen("region=eu/product=shoes"), id="two texts"),
+        pytest.param(["pl"], seen("country=PL"), id="another way to write it"),
+        pytest.param(["2024"], seen("version=7"), id="a number of something else"),
+        pytest.param(["2024-05-06 (W19)"], seen("week=2024-W19"), id="a week by its number"),
         pytest.param(["2024-05-06"], seen("a=2024-05-06/b=2024-05-06"), id="which time?"),
         pytest.param(["2024-05-06T00:00:00+02:00"], seen("dt=2024-05-06"), id="a time with a zone"),
     ],
@@ -168,13 +173,18 @@ def test_a_rule_names_the_columns_of_a_key():
     assert expected("2024-05-06", pattern="{region}|{dt}").partitions is None
 
 
+def test_a_rule_lets_texts_differ():
+    found = expected("DE", pattern="{region}")
+    assert status(found, seen("region=PL")) == "unexpected"
+
+
 def test_several_segments_are_combined():
     segments = (
         Segment(frozenset({"PL", "DE"})),
         Segment(periods=frozenset({Period(*map(to_datetime, ("2024-05-01", "2024-06-01")))})),
     )
     found = from_schedule(T, Upstream(segments), "ProductMapper", "K")
-    assert labelled(found, seen("r=PL/dt=2024-05-06")) == [
+    assert labelled(found, seen("r=PL/dt=2024-05-06", "r=DE/dt=2024-05-06")) == [
         "r=DE/dt=2024-05*",
         "r=PL/dt=2024-05*",
     ]

@@ -127,3 +127,26 @@ def test_the_check_says_how_expected_and_observed_compare():
 )
 def test_times_are_in_utc_and_without_a_zone_they_are_already(text, time):
     assert utc(text) == time
+
+
+@pytest.mark.parametrize(
+    ("kinds", "status"),
+    [
+        pytest.param({"/lake/a": "schedule"}, "matched", id="only by the schedule"),
+        pytest.param({"/lake/a": "schedule", "/lake/b": "declared"}, "unexpected", id="both"),
+        pytest.param({"/lake/b": "path"}, "unexpected", id="by a path"),
+        pytest.param({"/lake/a": None}, "unexpected", id="sources that the event left out"),
+    ],
+)
+def test_what_only_the_schedule_makes_a_mismatch_does_not_count(kinds, status):
+    reads = [
+        {
+            "dataset": {"namespace": "file", "name": name},
+            "status": "unexpected",
+            **({"from": [{"kind": kind, "value": "x"}]} if kind else {}),
+        }
+        for name, kind in kinds.items()
+    ]
+    writes = [{"dataset": {"namespace": "file", "name": "/lake/c"}, "status": "matched"}]
+    check = {"status": "unexpected", "reads": reads, "writes": writes}
+    assert facts(ours(check=check))["check_status"] == status
