@@ -55,6 +55,18 @@ def test_statistics_that_cannot_be_read_give_bytes_alone(stats):
     assert layout["bytes"] == [10]
 
 
+@pytest.mark.parametrize(
+    "unknown",
+    [
+        pytest.param({"stats": '{"numRecords": null}'}, id="rows"),
+        pytest.param({"deletionVector": {"cardinality": None}}, id="deleted rows"),
+    ],
+)
+def test_a_number_that_is_null_costs_no_other_file_its_rows(unknown):
+    layout = layout_of(add("dt=1/a", "1", 5, **unknown), add("dt=2/b", "2", 4))
+    assert (layout["rows"], layout["bytes"]) == ([None, 4], [10, 10])
+
+
 def test_a_file_that_only_lost_rows_adds_none():
     """With deletion vectors, DELETE and UPDATE remove and add the same file."""
     marked = {"deletionVector": {"cardinality": 3}}
@@ -123,42 +135,115 @@ def test_data_files_are_summed_and_files_of_deletes_are_not(monkeypatch, text):
 # --- footers --------------------------------------------------------------------------------------
 
 
-def rows_of(names, unreadable=(), limits=""):
-    """Count files that have as many rows as their numbers say; and the calls that it took."""
-    from sparklineage_observer import footers, records
+class Store:
+    """Files that have as many rows as their numbers say, read with a clock that only reads move on.
 
-    listing, calls = object(), []
+    calls: the number of files of each call.
 
-    class Counted(footers.Footers):
-        def _of_parquet(self, files):
-            calls.append(len(files))
-            if unreadable & {file.path for file in files}:
-                message = "it is not a Parquet file"
-                raise RuntimeError(message)
-            return [int(file.path.partition(".")[0]) for file in files]
+    :param unreadable: the names of the files whose footers cannot be read
+    :param columns: the number of column chunks of a file, or a function that gives it by its name
+    :param seconds: the time that one file takes
+    """
 
-    files = [footers.ListedFile(name, listing, at) for at, name in enumerate(names)]
-    found = Counted(None, None).rows(files, records.Budget(records.Limits(limits)))
-    return found, calls
+    def __init__(self, monkeypatch, unreadable=(), columns=1, seconds=0.0):
+        from sparklineage_observer import footers, records
+
+        self.calls, self.now = [], 0.0
+        self._unreadable, self._seconds = set(unreadable), seconds
+        self._columns = columns if callable(columns) else lambda _: columns
+        clock = SimpleNamespace(monotonic=lambda: self.now, thread_time=lambda: 0.0)
+        monkeypatch.setattr(footers, "time", clock)
+        monkeypatch.setattr(records, "time", clock)
+        self._footers = footers.Footers(self, None)
+        monkeypatch.setattr(self._footers, "_of_parquet", self._read)
+
+    def rows(self, names, limits=""):
+        from sparklineage_observer import footers, records
+
+        listing = object()
+        files = [footers.ListedFile(name, listing, at) for at, name in enumerate(names)]
+        return self._footers.rows(files, records.Budget(records.Limits(limits)))
+
+    def _read(self, files):
+        names = [file.path for file in files]
+        self.calls.append(len(names))
+        self.now += self._seconds * len(names)
+        if self._unreadable & set(names):
+            message = "its footer cannot be read"
+            raise RuntimeError(message)
+        return [(int(name.partition(".")[0]), self._columns(name)) for name in names]
+
+    # What a reader of ORC is made with:
+
+    def path(self, name):
+        return name
+
+    def orc_options(self, _conf):
+        return None
+
+    def orc_reader(self, name, _options):
+        [(rows, _)] = self._read([SimpleNamespace(path=name)])
+        return SimpleNamespace(getNumberOfRows=lambda: rows, close=lambda: None)
 
 
 MANY = [f"{number}.parquet" for number in range(450)]
 
 
-def test_many_footers_are_read_in_few_calls():
-    assert rows_of(MANY, set()) == ([*range(450)], [200, 200, 50])
+def test_many_footers_are_read_in_few_calls(monkeypatch):
+    store = Store(monkeypatch)
+    assert store.rows(MANY) == [*range(450)]
+    assert store.calls == [1, 8, 64, 200, 177]
+
+
+def test_few_footers_of_wide_files_are_in_memory_at_a_time(monkeypatch):
+    store = Store(monkeypatch, columns=2000 * 4)
+    assert store.rows(MANY[:9]) == [*range(9)]
+    assert store.calls == [1, 2, 2, 2, 2]
+
+
+def test_the_widest_file_so_far_is_the_measure(monkeypatch):
+    columns = {"5.parquet": 10_000, "10.parquet": 30_000}
+    store = Store(monkeypatch, columns=lambda name: columns.get(name, 1))
+    assert store.rows(MANY[:14]) == [*range(14)]
+    assert store.calls == [1, 8, 2, 1, 1, 1]
+
+
+@pytest.mark.parametrize("end", ["parquet", "orc"])
+def test_of_a_slow_store_the_rows_so_far_are_known(monkeypatch, end):
+    store = Store(monkeypatch, seconds=0.125)
+    known, most = {"parquet": (41, 4), "orc": (40, 1)}[end]
+    assert store.rows([f"{n}.{end}" for n in range(450)]) == [
+        *range(known),
+        *[None] * (450 - known),
+    ]
+    assert max(store.calls) == most
+    assert store.now <= 5.5
+
+
+def test_all_writes_of_an_application_have_one_limit_of_time(monkeypatch):
+    store = Store(monkeypatch, seconds=0.125)
+    counted = [store.rows(MANY) for _ in range(100)]
+    assert counted[0][:40] == counted[9][:40] == [*range(40)]
+    assert counted[99] == [None] * 450
+    assert 60 <= store.now <= 60.5
+
+
+def test_the_time_of_the_query_is_checked_for_each_file_of_orc(monkeypatch):
+    store = Store(monkeypatch, seconds=0.5)
+    rows = store.rows([f"{n}.orc" for n in range(10)], "seconds=1")
+    assert rows == [0, 1, 2, 3, *[None] * 6]
 
 
 @pytest.mark.parametrize("bad", [{"0.parquet"}, {"449.parquet"}, {"201.parquet", "300.parquet"}])
-def test_a_footer_that_cannot_be_read_costs_no_other_file_its_rows(bad):
-    found, _ = rows_of(MANY, bad)
+def test_a_footer_that_cannot_be_read_costs_no_other_file_its_rows(monkeypatch, bad):
+    found = Store(monkeypatch, bad).rows(MANY)
     assert found == [None if f"{number}.parquet" in bad else number for number in range(450)]
 
 
-def test_where_no_footer_can_be_read_the_calls_end():
-    found, calls = rows_of(MANY, set(MANY))
-    assert found == [None] * 450
-    assert len(calls) < 30
+def test_where_no_footer_can_be_read_the_calls_end(monkeypatch):
+    store = Store(monkeypatch, MANY)
+    assert store.rows(MANY) == [None] * 450
+    assert len(store.calls) < 30
 
 
 @pytest.mark.parametrize(
@@ -167,7 +252,10 @@ def test_where_no_footer_can_be_read_the_calls_end():
         pytest.param(["1.csv", "2.csv"], "", id="of a format without footers"),
         pytest.param(MANY, "footers=449", id="too many"),
         pytest.param(MANY, "footer_seconds=0", id="no time"),
+        pytest.param(MANY, "total_footer_seconds=0", id="no time for all writes"),
     ],
 )
-def test_rows_that_are_not_counted_are_not_known(names, limits):
-    assert rows_of(names, set(), limits) == ([None] * len(names), [])
+def test_rows_that_are_not_counted_are_not_known(monkeypatch, names, limits):
+    store = Store(monkeypatch)
+    assert store.rows(names, limits) == [None] * len(names)
+    assert store.calls == []

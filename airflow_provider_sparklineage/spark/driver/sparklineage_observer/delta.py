@@ -472,14 +472,13 @@ def _rows(file):
     """Give the number of rows of an added file, without those that are marked as deleted.
 
     :param file: the content of an action ``add``
-    :return: None if the file has no statistics
+    :return: None if the file has no statistics, or one of the two numbers is not known
     """
     try:
-        rows = json.loads(file["stats"])["numRecords"]
+        deleted = (file.get("deletionVector") or {}).get("cardinality", 0)
+        return json.loads(file["stats"])["numRecords"] - deleted
     except (KeyError, TypeError, ValueError):
         return None
-    deleted = (file.get("deletionVector") or {}).get("cardinality", 0)
-    return rows - deleted
 
 
 def _place(file):

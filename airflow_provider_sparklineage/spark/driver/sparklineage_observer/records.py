@@ -32,6 +32,7 @@ class Limits:
         self.written = 1000  # folders whose existence is checked at exit
         self.footers = 5000  # files of one write, whose rows are counted
         self.footer_seconds = 5.0  # by the clock, for that
+        self.total_footer_seconds = 60.0  # by the clock, for those of all writes
         self.plans = "needed"  # record plans where they are "needed", or of "all" writes
         self.plan_bytes = 1024 * 1024  # of the JSON of one plan, which takes some 100 ms
         self.plans_bytes = 16 * 1024 * 1024  # of the JSON of all plans
