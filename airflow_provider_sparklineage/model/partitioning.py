@@ -26,7 +26,8 @@ NULL = "__HIVE_DEFAULT_PARTITION__"
 
 IDENTITY = "identity"
 
-_KEY_FIELD = re.compile(r"\{([^{}]+)\}")
+KEY_FIELD = re.compile(r"\{([^{}]+)\}")
+"""A dimension in the format of a partition key, such as ``{dt}``."""
 _ESCAPED = re.compile("%([0-9A-Fa-f]{2})")
 # org.apache.spark.sql.catalyst.catalog.ExternalCatalogUtils.escapePathName
 _TO_ESCAPE = re.compile(r"""[\x00-\x1f"#%'*/:=?\\\x7f{\[\]^]""")
@@ -125,7 +126,7 @@ class KeyPattern(Frozen, frozen=True):
 
         :raise ValueError: if it names no dimension, or one of them twice
         """
-        labels = tuple(_KEY_FIELD.findall(text))
+        labels = tuple(KEY_FIELD.findall(text))
         if not labels or len(set(labels)) != len(labels):
             msg = "it must name each dimension once, as in {dt}|{region}"
             raise ValueError(msg)
@@ -133,7 +134,7 @@ class KeyPattern(Frozen, frozen=True):
 
     def values(self, key: str) -> list[tuple[str, str]] | None:
         """Give the pairs of label and value of a key; None if the key does not fit."""
-        literals = _KEY_FIELD.split(self.text)[::2]
+        literals = KEY_FIELD.split(self.text)[::2]
         match = re.fullmatch("(.+?)".join(map(re.escape, literals)), key, re.DOTALL)
         return list(zip(self.labels, match.groups(), strict=True)) if match else None
 

@@ -28,6 +28,7 @@ from airflow_provider_sparklineage.expectations.declarations import DatasetSubse
 from airflow_provider_sparklineage.links.lineage import LINKS, push
 from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.exceptions import SettingsError
+from airflow_provider_sparklineage.model.partitioning import KEY_FIELD
 from airflow_provider_sparklineage.operators.attempt.task_try import (
     Arguments,
     Try,
@@ -192,7 +193,7 @@ def check_arguments(
         refuse("on_partition_mismatch_callback", callback, "a function")
     key = record_asset_partitions
     is_switch = key is None or isinstance(key, bool)
-    if not is_switch and not (isinstance(key, str) and re.search(r"\{[^{}]+\}", key)):
+    if not is_switch and not (isinstance(key, str) and KEY_FIELD.search(key)):
         formats = "a format of keys such as '{dt}|{region}'"
         refuse("record_asset_partitions", key, f"True, False, None, or {formats}")
 

@@ -23,13 +23,15 @@ from airflow_provider_sparklineage.links.lineage import tab_page
 from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.exceptions import DeclarationError
 from airflow_provider_sparklineage.model.globs import compiled
+from airflow_provider_sparklineage.model.partitioning import KEY_FIELD
 from airflow_provider_sparklineage.model.representation import MismatchPolicy
 from airflow_provider_sparklineage.model.subset import extent
+from airflow_provider_sparklineage.model.texts import some
 from airflow_provider_sparklineage.operators.attempt.prepare import asset_name
 from airflow_provider_sparklineage.storage.bounded import OutOfTimeError, within
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from airflow.providers.common.compat.sdk import Context
 
@@ -44,6 +46,7 @@ CALLBACK_S = 30
 MAX_KEYS = 1000
 """Most partitions recorded on one asset: each of them starts a run of each DAG that is scheduled on
 the asset."""
+_MOST_NAMED = 5  # most keys of an asset that the log names
 MAX_KEY_LENGTH = 250
 """Most characters of a partition key that Airflow's database can store."""
 # Airflow stores the keys together with the end of the task, so a key that the database refuses
@@ -122,10 +125,13 @@ def follow_up(
                 "was checked for it.", glob,
             )  # fmt: skip
         key_format = operator.record_asset_partitions
-        if key_format is None:
+        if is_default := key_format is None:
             key_format = is_partitioned_at_runtime(operator.outlets, context)
         if key_format and not failing:
-            record_asset_partitions(operator.outlets, lineage, key_format, context, locator)
+            outlets = operator.outlets
+            keys = record_asset_partitions(outlets, lineage, key_format, context, locator)
+            if is_default and keys:
+                _tell_of_default(keys)
     except (Exception, AirflowTaskTimeout):  # Spark's end decides the task's outcome, not this
         log.warning("Following up on expected and observed partitions failed.", exc_info=True)
     return failing
@@ -259,7 +265,7 @@ def record_asset_partitions(
     key_format: str | bool,
     context: Context,
     locator: Locator,
-) -> None:
+) -> dict[str, list[str]]:
     """Record the observed partitions of each output on the outlet asset for that output.
 
     If partitions cannot be recorded, a warning is logged, and the task does not fail.
@@ -269,7 +275,9 @@ def record_asset_partitions(
     :param key_format: format of the keys, e.g. ``"{dt}|{region}"``; True joins the values of a
         partition with ``|``
     :param locator: gives outlet assets the names that the try's datasets have
+    :return: the recorded keys, by the URI of the asset
     """
+    recorded = {}
     outputs = {d.name: d for d in lineage.outputs if d.observed and d.subset is not None}
     for asset in outlets:
         if not isinstance(asset, Asset):
@@ -296,8 +304,20 @@ def record_asset_partitions(
                 )  # fmt: skip
             elif keys:
                 _add(context["outlet_events"][asset], keys)
+                recorded[asset.uri] = keys
         except Exception as error:
             log.warning("Partitions of %s were not recorded on its asset: %s", dataset.name, error)
+    return recorded
+
+
+def _tell_of_default(recorded: Mapping[str, list[str]]) -> None:
+    log.info(
+        "Recorded partitions on outlet assets, because the DAG's schedule is PartitionedAtRuntime: "
+        "%s. Each can start a run of each DAG that is scheduled on partitions of the asset; a DAG "
+        "that is scheduled on the asset itself does not run for them. record_asset_partitions="
+        "False switches this off.",
+        "; ".join(f"{uri}: {some(keys, _MOST_NAMED)}" for uri, keys in recorded.items()),
+    )
 
 
 def _add(event: Any, keys: list[str]) -> None:
@@ -320,7 +340,7 @@ def partition_key(partition: Partition, key_format: str | bool) -> str:
         key = "|".join(values.values())
     else:
         try:
-            key = re.sub(r"\{([^{}]+)\}", lambda m: values[m[1]], key_format)
+            key = KEY_FIELD.sub(lambda m: values[m[1]], key_format)
         except KeyError as error:
             known = ", ".join(values) or "none"
             problem = f"record_asset_partitions={key_format!r} names {error}."

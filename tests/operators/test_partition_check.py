@@ -467,6 +467,51 @@ def test_partitions_are_recorded_by_default_where_tasks_name_them(
     assert task.events[REVENUE].keys == keys
 
 
+@pytest.mark.parametrize(
+    "arguments", [{}, {"record_asset_partitions": True}], ids=["default", "on"]
+)
+def test_the_log_names_what_is_recorded_by_default_and_the_switch(
+    run, at_runtime, caplog, arguments
+):
+    caplog.set_level(logging.INFO)
+    days = [f"2024-05-0{n}" for n in range(1, 8)]
+    of = {"dag": at_runtime, "dag_run": SimpleNamespace(partition_key=None)}
+    task = run(*days, outlets=[REVENUE, Asset("file:///lake/other")], of=of, **arguments)
+    assert task.events[REVENUE].keys == days
+    found = [r.getMessage() for r in caplog.records if "record_asset_partitions=False" in r.msg]
+    assert len(found) == (not arguments)
+    for message in found:
+        assert f": {REVENUE.uri}: {', '.join(days[:5])} and 2 more. Each can start a run" in message
+        assert "scheduled on the asset itself does not run" in message
+
+
+@pytest.mark.parametrize(("key", "queued"), [(None, ["plain"]), ("2024-05-05", [])])
+def test_airflow_queues_a_dag_on_the_asset_itself_for_an_event_without_key_alone(
+    monkeypatch, at_runtime, key, queued
+):
+    """So that a default that records keys stops such a DAG, as the documentation says."""
+    from airflow.assets import manager
+
+    found = []
+    monkeypatch.setattr(manager, "get_dialect_name", lambda _: "sqlite")
+    monkeypatch.setattr(
+        manager.AssetManager,
+        "_queue_dagruns_nonpartitioned_slow_path",
+        lambda _, dags, __: found.extend(dag.dag_id for dag in dags),
+    )
+    plain = type("Plain", (), {"dag_id": "plain", "timetable_partitioned": False})()
+    manager.AssetManager._queue_dagruns(
+        asset_id=1,
+        dags_to_queue={plain},
+        partition_key=key,
+        partition_date=None,
+        event=None,
+        task_instance=None,
+        session=None,
+    )
+    assert found == queued
+
+
 def test_by_default_nothing_is_recorded_of_a_dag_that_has_no_partitions(run):
     with DAG("daily", schedule="@daily") as dag:
         pass

@@ -40,7 +40,9 @@ from airflow_provider_sparklineage.history.queries.patterns.timetable import (
     UnsaidError,
     mapper_of,
 )
+from airflow_provider_sparklineage.model.partitioning import Partition
 from airflow_provider_sparklineage.model.timestamps import number_of, parsed
+from airflow_provider_sparklineage.operators.partition_check import partition_key
 from airflow_provider_sparklineage.plugins.partition_rule import PartitionRule
 
 
@@ -319,11 +321,48 @@ def test_partitions_that_never_come_are_not_waited_for():
     assert not core.wait_policy.is_satisfied_by_keys(matched=less, expected=expected).satisfied
 
 
+DAYS = [date(2024, 1, 1) + timedelta(n) for n in range(60)]
+NO_SUNDAYS = [f"dt={day}" for day in DAYS if day.weekday() < 6]
+EACH_DAY = [f"dt={day}" for day in DAYS]
+
+
+def test_runs_of_which_nothing_came_change_no_policy_and_are_named():
+    mapper = mapper_of(one(DT, DT, span("day", "day", -1, -1)), EACH_DAY, NO_SUNDAYS)
+    mondays = [f"dt={day}" for day in DAYS if day.weekday() == 0]
+    assert mapper.most_absent == 0
+    assert list(mapper.unstarted) == mondays[1:]  # what Monday, 1 January read is not known
+    assert "MinimumCount" not in mapper.code
+    core = in_airflow(mapper.code)
+    assert core.to_upstream("2024-01-08") == {"2024-01-07"}  # which never comes
+    tuesday = core.to_upstream("2024-01-09")
+    assert not core.wait_policy.is_satisfied_by_keys(matched=set(), expected=tuesday).satisfied
+
+
+def test_one_day_that_never_came_leaves_the_mapper_of_airflow():
+    mapper = mapper_of(one(DT, DT, SAME), EACH_DAY, [d for d in EACH_DAY if d != "dt=2024-02-01"])
+    assert (mapper.code, mapper.unstarted) == ("IdentityMapper()", ("dt=2024-02-01",))
+
+
+def test_a_policy_that_waits_for_nothing_is_not_printed():
+    to_date = one(DT, DT, Span("day", "day", Bound("month", 0), Bound("day", 0)))
+    working_days = [f"dt={day}" for day in DAYS if day.weekday() < 5]
+    with pytest.raises(UnsaidError, match=r"up to 8 of the partitions .* read no more than 1:"):
+        mapper_of(to_date, EACH_DAY, working_days)
+
+
 @pytest.mark.parametrize("text", ["2024-1-1", "x", "2024-01-01|eu", "", "2024-02-30"])
 def test_a_key_that_is_none_of_the_rule_is_refused(text):
     core = in_airflow(mapper_of(one(DT, DT, span("day", "day", -6, 0)), (), ()).code)
     with pytest.raises(ValueError, match="is no key of"):
         core.to_downstream(text)
+
+
+def test_keys_in_the_order_of_the_columns_need_the_format_that_the_comment_names():
+    core = in_airflow(mapper_of(TWO, (), ()).code)
+    partition = Partition.from_values([("region", "eu"), ("dt", "2024-05-06")])
+    with pytest.raises(ValueError, match="is no key of"):
+        core.to_downstream(partition_key(partition, key_format=True))
+    assert "2024-05-06|eu" in core.to_downstream(partition_key(partition, "{dt}|{region}"))
 
 
 def test_the_date_of_a_partition_is_that_of_its_only_time():

@@ -4,8 +4,9 @@ A run of a DAG that is scheduled on partitioned assets starts when the partition
 *mapper* of each asset names. Where the rule is a calendar that one of Airflow's mappers says, the
 text has that mapper; else it has ``PartitionRule``, whose file the command prints as well.
 
-A partition key has the values of the dimensions, sorted by name and joined by ``|``. A
-comment at each mapper names them.
+A partition key has the values of the dimensions, sorted by name and joined by ``|``: the history
+does not know the order of a table's columns, in which ``record_asset_partitions=True`` joins them.
+A comment at each mapper names the keys, and the format that a producer needs for several values.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 from itertools import product
+from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -42,7 +44,7 @@ from airflow_provider_sparklineage.history.queries.patterns.rules import (
     Span,
 )
 from airflow_provider_sparklineage.model.datasets import DatasetName
-from airflow_provider_sparklineage.model.texts import escape_control_characters
+from airflow_provider_sparklineage.model.texts import escape_control_characters, some
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -87,10 +89,13 @@ class Mapper(NamedTuple):
     :param code: the expression
     :param most_absent: most partitions that a run of the past did without, although its rule names
         them and earlier and later ones were there
+    :param unstarted: canonical texts of partitions that were written although no partition that
+        their rule names was there; Airflow starts no run for them
     """
 
     code: str
     most_absent: int = 0
+    unstarted: tuple[str, ...] = ()
 
 
 class UnsaidError(Exception):
@@ -98,6 +103,7 @@ class UnsaidError(Exception):
 
 
 PLUGIN = "PartitionRule"
+_MOST_NAMED = 3  # most partitions that a comment names
 _MOST_VALUES = 20  # most values of a text that a mapper lists; more are no fixed set
 _INDENT = "\n        "  # of a mapper within the timetable
 _PARTS = {"day": "hour", "month": "day", "year": "month"}
@@ -143,6 +149,7 @@ def _code(
     given = next(relation.given for _, relation, _ in mappers)
     lines = [
         _comment(f"The runs of {job} write {_keys(given)} of {dataset}."),
+        *_format(given, "If the task records partitions on its outlet, it needs"),
         f"from airflow.sdk import {imports}",
         *(
             [f"from partition_rule import {PLUGIN}"]
@@ -157,9 +164,13 @@ def _code(
     for pattern, relation, mapper in mappers:
         runs = f"{pattern.support} of {pattern.seen} runs"
         rule = f"{relation.described()} ({runs}); the keys are {_keys(relation.found)}"
-        lines.append(f"        {_comment(rule)}")
+        comments = [_comment(rule), *_format(relation.found, "the asset's producer needs")]
         if mapper.most_absent:
-            lines.append(f"        # up to {mapper.most_absent} of these partitions never came")
+            comments.append(f"# up to {mapper.most_absent} of these partitions never came")
+        if mapper.unstarted:
+            cells = some(mapper.unstarted, _MOST_NAMED)
+            comments.append(_comment(f"no run starts for {cells}: none of their partitions came"))
+        lines += [f"        {comment}" for comment in comments]
         lines.append(f"        {_asset(pattern)}: {mapper.code},")
     return "\n".join([*lines, "    },", ")", ""])
 
@@ -177,6 +188,13 @@ def _names(code: str) -> Iterable[str]:
 
 def _keys(axes: Axes) -> str:
     return "|".join(f"{{{label}}}" for label in sorted(axes.labels))
+
+
+def _format(axes: Axes, who: str) -> list[str]:
+    """Name the format of the keys in a comment, if they have several values."""
+    if len(axes.labels) < 2:
+        return []
+    return [_comment(f"{who} record_asset_partitions={_keys(axes)!r}")]
 
 
 def _asset(pattern: Pattern) -> str:
@@ -207,10 +225,10 @@ def mapper_of(relation: Relation, written: Collection[str], known: Collection[st
     found_steps = [
         Step.of(axis.unit, {at[n] for at in found}) for n, axis in enumerate(relation.found.axes)
     ]
-    absent = _most_absent(relation, given, set(found), found_steps)
-    if not absent and (shipped := _shipped(relation, steps, given)):
-        return Mapper(shipped)
-    return Mapper(_partition_rule(relation, steps, found_steps, given, absent), absent)
+    absent, without = _absent(relation, given, set(found), found_steps)
+    code = "" if absent else _shipped(relation, steps, given)
+    code = code or _partition_rule(relation, steps, found_steps, given, absent)
+    return Mapper(code, absent, tuple(map(relation.given.write, without)))
 
 
 def _refuse(relation: Relation) -> None:
@@ -247,17 +265,46 @@ def _points(axes: Axes, cells: Iterable[str]) -> list[Points]:
     return [points for cell in cells if (points := axes.read(cell)) is not None]
 
 
-def _most_absent(
+def _absent(
     relation: Relation, given: Sequence[Points], found: set[Points], steps: Sequence[Step]
-) -> int:
+) -> tuple[int, list[Points]]:
     """Count the partitions that a run's rule names and that never came, of the run with most.
 
-    Only runs count whose partitions lie between the first and the last that are known: before and
-    after these nothing is known.
+    Airflow starts no run of whose partitions none comes, whatever the mapper allows to be missing.
+
+    :return: the number without such runs, and the points of these
+    :raise UnsaidError: if a run would wait for nothing were so many allowed to be missing
+    """
+    absences, without = [], []
+    for points, each in _between(relation, given, found, steps):
+        size = prod(map(len, each))
+        absent = sum(at not in found for at in product(*each))
+        if absent < size:
+            absences.append((absent, size))
+        elif size:
+            without.append(points)
+    most = max((absent for absent, _ in absences), default=0)
+    if most and most >= (least := min(size for _, size in absences)):
+        msg = (
+            f"up to {most} of the partitions that a run reads by the rule never came, and some "
+            f"runs read no more than {least}: a mapper that lets {most} be missing would not wait "
+            "for these runs' partitions."
+        )
+        raise UnsaidError(msg)
+    return most, without
+
+
+def _between(
+    relation: Relation, given: Sequence[Points], found: set[Points], steps: Sequence[Step]
+) -> Iterable[tuple[Points, list[list[Any]]]]:
+    """Give the runs whose partitions all lie between the first and the last that are known.
+
+    Before and after these nothing is known.
+
+    :return: pairs of the points of a run, and the points that it reads on each axis
     """
     if not found:
-        return 0
-    most = 0
+        return
     ends: list[tuple[Any, Any]] = [  # the points of an axis are all numbers or all texts
         (min(at[n] for at in found), max(at[n] for at in found)) for n in range(len(steps))
     ]
@@ -266,14 +313,9 @@ def _most_absent(
             [at for at in link.rule.following(points[link.axis]) if step.has(at)]
             for link, step in zip(relation.links, steps, strict=True)
         ]
-        if any(
-            not low <= at <= high
-            for side, (low, high) in zip(each, ends, strict=True)
-            for at in side
-        ):
-            continue
-        most = max(most, sum(at not in found for at in product(*each)))
-    return most
+        sides = zip(each, ends, strict=True)
+        if all(low <= at <= high for side, (low, high) in sides for at in side):
+            yield points, each
 
 
 # --- mappers of Airflow ---------------------------------------------------------------------------
