@@ -22,10 +22,10 @@ from airflow_provider_sparklineage.lineage.partitions.comparison import Partitio
 from airflow_provider_sparklineage.lineage.partitions.selection import wanted
 from airflow_provider_sparklineage.model.producer import facet, present
 from airflow_provider_sparklineage.model.terms import Side
-from airflow_provider_sparklineage.model.texts import truncated
+from airflow_provider_sparklineage.model.texts import some, truncated
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from airflow_provider_sparklineage.event.document import Facets
     from airflow_provider_sparklineage.lineage.dataset import LineageDataset
@@ -84,6 +84,28 @@ def assertions_facet(entries: list[dict[str, Any]]) -> Facets:
     return {model.ASSERTIONS_KEY: facet(_ASSERTIONS, assertions=entries)} if entries else {}
 
 
+def with_checks(facets: Facets, checks: Iterable[Check]) -> Facets:
+    """Add the checks of a dataset to its facets, behind the assertions of other producers.
+
+    :return: new facets
+    """
+    return facets | assertions_facet([*entries_of(facets), *entries_of(facets_of_dataset(checks))])
+
+
+def entries_of(facets: Facets) -> list[dict[str, Any]]:
+    """Give the entries of the facet ``dataQualityAssertions``, of any producer and any form."""
+    facet = facets.get(model.ASSERTIONS_KEY)
+    entries = facet.get("assertions") if isinstance(facet, dict) else None
+    return (
+        [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
+    )
+
+
+def is_own(entry: Mapping[str, Any]) -> bool:
+    """Whether an entry of the facet ``dataQualityAssertions`` is of this package."""
+    return entry.get("assertion") in (*model.PARTITION_TEXTS.values(), *model.FRESHNESS_TEXTS)
+
+
 def facets_of_run(checks: Iterable[Check]) -> Facets:
     """Make the run facet ``test`` of all checks of a run, by its key; {} if there are none."""
     tests = [
@@ -136,7 +158,8 @@ def partition_checks(
     """Give, by dataset, the partition checks of the datasets that were read, or were written.
 
     A dataset of which no partitions are expected has no check, nor has one of which all writes
-    failed. Dates in arguments make no check, because they can only match.
+    failed. Dates in arguments make no check, because they can only match. A match that is not
+    certain, because Spark only planned to read partitions, is no success.
 
     :param policy: gives the severity of a mismatch
     :param hidden: hides the literals of an expected predicate, on request
@@ -153,14 +176,14 @@ def partition_checks(
 def _partition_check(
     dataset: LineageDataset, side: Side, policy: MismatchPolicy, hidden: Callable[[str], str]
 ) -> Check:
-    status, expected = dataset.check.status, dataset.expected
+    expected = dataset.expected
     text = wanted(expected) if expected else ""
     return Check(
         dataset.name,
         "partitions",
         model.PARTITION_TEXTS[side],
         _DESCRIPTIONS[side],
-        None if status is PartitionStatus.UNOBSERVED else not status.is_mismatch,
+        _is_good(dataset),
         hidden(text) if expected and expected.choices else text,
         access_text(dataset, side).lstrip(", "),
         policy.severity(side, dataset.name, is_exact=dataset.is_check_exact),
@@ -168,26 +191,40 @@ def _partition_check(
     )
 
 
+def _is_good(dataset: LineageDataset) -> bool | None:
+    status, subset = dataset.check.status, dataset.subset
+    if status.is_mismatch:
+        return False
+    is_certain = not dataset.planned and (subset is None or subset.exact)
+    return True if status is PartitionStatus.MATCHED and is_certain else None
+
+
 # --- the check of freshness -----------------------------------------------------------------------
 
 
-FRESH = "up to date"
+_FRESH = "up to date"
 
 
-def freshness_check(dataset: DatasetName, findings: str, severity: str) -> Check:
+def freshness_check(
+    dataset: DatasetName, findings: str, severity: str, partitions: Sequence[str] = ()
+) -> Check:
     """Give the check that partitions of a dataset are up to date.
 
     :param findings: the partitions that are not, with the reasons; empty if all are
     :param severity: ``error`` if they fail the task, else ``warn``
+    :param partitions: the partitions that were checked; () for all
     """
-    description = "The partitions are up to date with the data of which they were made."
+    of = f" ({some(partitions, _MAX_PARTITIONS)})" if partitions else ""
     return Check(
         dataset,
         "freshness",
-        f"is {FRESH}",
-        description,
+        model.FRESHNESS_TEXTS[bool(partitions)],
+        "The partitions are up to date with the data of which they were made.",
         not findings,
-        FRESH,
-        findings or FRESH,
+        _FRESH + of,
+        findings or _FRESH + of,
         severity,
     )
+
+
+_MAX_PARTITIONS = 5

@@ -21,9 +21,9 @@ import msgspec
 
 from airflow_provider_sparklineage.event import model
 from airflow_provider_sparklineage.event.assertions import (
-    facets_of_dataset,
     facets_of_run,
     partition_checks,
+    with_checks,
 )
 from airflow_provider_sparklineage.event.document import empty, replaced, without_nulls
 from airflow_provider_sparklineage.event.facets import (
@@ -278,7 +278,7 @@ def _with_checks(
 
     def added(made: _Made, checks: Mapping[DatasetName, Check], key: str) -> _Made:
         return [
-            (dataset, {**entry, key: entry[key] | facets_of_dataset([checks[dataset.name]])})
+            (dataset, {**entry, key: with_checks(entry[key], [checks[dataset.name]])})
             if dataset.name in checks
             else (dataset, entry)
             for dataset, entry in made

@@ -53,6 +53,8 @@ PARTITION_TEXTS = {
     Side.WRITE: "wrote the expected partitions",
 }
 """The texts of the assertions of the partition check, in the facet ``dataQualityAssertions``."""
+FRESHNESS_TEXTS = ("is up to date", "has up-to-date partitions")
+"""The texts of the assertions of the freshness check: of all partitions, and of chosen ones."""
 
 
 def name_of(dataset: dict[str, Any]) -> DatasetName:

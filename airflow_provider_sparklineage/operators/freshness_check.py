@@ -122,9 +122,8 @@ class SparkLineageFreshnessCheck(BaseOperator):
             dataset = dataset_of(history, self.dataset)
             outdated = findings(history, dataset, wanted)
         shown = some(outdated, _MAX_SHOWN) if outdated else ""
-        self._lineage = _lineage_of(
-            dataset, shown, "warn" if self.on_finding == "skip" else "error"
-        )
+        severity = "warn" if self.on_finding == "skip" else "error"
+        self._lineage = _lineage_of(dataset, shown, severity, _listed(self.partitions))
         if not outdated:
             self.log.info("%s is up to date.", self.dataset)
             return
@@ -135,22 +134,23 @@ class SparkLineageFreshnessCheck(BaseOperator):
 
 
 def _lineage_of(
-    dataset: DatasetName, findings: str, severity: str
+    dataset: DatasetName, findings: str, severity: str, partitions: Sequence[str]
 ) -> OperatorLineage[Any, Any] | None:
     """Make the lineage of a check for Airflow's OpenLineage provider.
 
     :param findings: the partitions that are not up to date; empty if all are
+    :param partitions: the partitions that were checked; () for all
     :return: None if lineage is off, or if the lineage cannot be made
     """
     try:
-        return _made_lineage(dataset, findings, severity)
+        return _made_lineage(dataset, findings, severity, partitions)
     except Exception:
         log.warning("The result of the check is not in the task's event.", exc_info=True)
         return None
 
 
 def _made_lineage(
-    dataset: DatasetName, findings: str, severity: str
+    dataset: DatasetName, findings: str, severity: str, partitions: Sequence[str]
 ) -> OperatorLineage[Any, Any] | None:
     # Imported here, because a DAG's file needs none of it.
     from airflow.providers.openlineage.extractors import OperatorLineage
@@ -168,7 +168,7 @@ def _made_lineage(
     settings = resolution.resolve(*sources.for_settings(sources.connection(DEFAULT_CONN_ID)))
     if settings.disabled:
         return None
-    check = freshness_check(dataset, masked(findings), severity)
+    check = freshness_check(dataset, masked(findings), severity, list(map(masked, partitions)))
     read = {**dataset._asdict(), "facets": {}, "inputFacets": facets_of_dataset([check])}
     of_run = facets_of_run([check])
     event = replaced(empty(None, Outcome.COMPLETE), inputs=[read], run_facets=of_run)
@@ -179,6 +179,10 @@ def _made_lineage(
 
 
 Values = dict[str, str]
+
+
+def _listed(partitions: Collection[str] | None) -> tuple[str, ...]:
+    return (partitions,) if isinstance(partitions, str) else tuple(partitions or ())
 
 
 def _wanted(partitions: Collection[str] | None) -> list[Values] | None:
@@ -193,7 +197,7 @@ def _wanted(partitions: Collection[str] | None) -> list[Values] | None:
     if partitions is None:
         return None
     wanted = []
-    for text in [partitions] if isinstance(partitions, str) else partitions:
+    for text in _listed(partitions):
         cell = cell_of_text(text)
         if cell is None:
             problem = f"{text!r} is no partition."

@@ -95,9 +95,12 @@ def test_the_result_is_an_assertion_on_the_dataset(check, day, on_finding, resul
     lineage = lineage_of(check, f"flight_date=2013-01-{day}", on_finding=on_finding)
     [(name, [found])] = entries(lineage)
     [tested] = lineage.run_facets["test"].tests
-    assert (name, found["assertion"]) == ("/flights/lake/daily_delays", "is up to date")
+    assert (name, found["assertion"]) == (
+        "/flights/lake/daily_delays",
+        "has up-to-date partitions",
+    )
     assert (found["success"], found["severity"], tested["status"]) == result
-    assert found["success"] == (found["actual"] == "up to date")
+    assert found["success"] == (found["actual"] == f"up to date (flight_date=2013-01-{day})")
     assert not lineage.outputs
 
 

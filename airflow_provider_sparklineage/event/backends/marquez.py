@@ -52,7 +52,12 @@ from urllib.parse import quote
 
 import msgspec
 
-from airflow_provider_sparklineage.event.assertions import about, assertions_facet
+from airflow_provider_sparklineage.event.assertions import (
+    about,
+    assertions_facet,
+    entries_of,
+    is_own,
+)
 from airflow_provider_sparklineage.event.backends.base import Backend
 from airflow_provider_sparklineage.event.document import Walk, replaced, same
 from airflow_provider_sparklineage.event.facets import declared
@@ -61,7 +66,7 @@ from airflow_provider_sparklineage.event.model import (
     CAPTURE_KEY,
     COLUMNS_KEY,
     DOCUMENTATION_KEY,
-    PARTITION_TEXTS,
+    FRESHNESS_TEXTS,
     name_of,
 )
 from airflow_provider_sparklineage.event.steps.size import reduced
@@ -216,17 +221,18 @@ _DOCUMENTATION = "https://openlineage.io/spec/facets/1-1-0/DocumentationDatasetF
 
 
 def _with_moved_assertions(event: Event) -> Event:
-    """Move the assertions on inputs to places where they hide nothing that a writer has sent.
+    """Move this package's assertions on inputs to where they hide nothing that a writer sent.
 
     A reader's assertions would replace those of the task that wrote the dataset, and an input
     without a description takes the dataset's description away. So all outputs get the assertions
     on the inputs: what a job has read is about the data that it made. In an event without outputs
     an assertion stays if it failed and is about the dataset itself: then the page is red until the
-    dataset is written again. Other assertions are in the run facet ``test`` alone.
+    dataset is written again. The others are in the run facet ``test`` alone. Assertions of other
+    producers stay as they are.
 
     :return: the same object if there is nothing to move
     """
-    if not any(ASSERTIONS_KEY in _of_input(dataset) for dataset in event["inputs"]):
+    if not any(any(map(is_own, entries_of(_of_input(d)))) for d in event["inputs"]):
         return event
     if not event["outputs"]:
         inputs = [left for d in event["inputs"] if (left := _with_own_failures(d)) is not None]
@@ -234,9 +240,9 @@ def _with_moved_assertions(event: Event) -> Event:
     moved = [
         {**entry, "assertion": about(entry["assertion"], str(name_of(dataset)))}
         for dataset in event["inputs"]
-        for entry in _of_input(dataset).get(ASSERTIONS_KEY, {}).get("assertions", ())
+        for entry in filter(is_own, entries_of(_of_input(dataset)))
     ]
-    inputs = [_without_assertions(dataset) for dataset in event["inputs"]]
+    inputs = [_without_own_assertions(dataset) for dataset in event["inputs"]]
     return replaced(event, inputs=inputs, outputs=[_with(d, moved) for d in event["outputs"]])
 
 
@@ -245,36 +251,40 @@ def _of_input(dataset: dict[str, Any]) -> Facets:
     return facets
 
 
-def _without_assertions(dataset: dict[str, Any]) -> dict[str, Any]:
-    left = {key: facet for key, facet in _of_input(dataset).items() if key != ASSERTIONS_KEY}
-    return {**dataset, "inputFacets": left}
+def _without_own_assertions(dataset: dict[str, Any]) -> dict[str, Any]:
+    facets = _of_input(dataset)
+    entries = entries_of(facets)
+    others = [entry for entry in entries if not is_own(entry)]
+    if len(others) == len(entries):
+        return dataset
+    left = {key: facet for key, facet in facets.items() if key != ASSERTIONS_KEY}
+    return {**dataset, "inputFacets": left | assertions_facet(others)}
 
 
 def _with(output: dict[str, Any], moved: list[dict[str, Any]]) -> dict[str, Any]:
-    own = output["facets"].get(ASSERTIONS_KEY, {}).get("assertions", ())
-    return {**output, "facets": output["facets"] | assertions_facet([*own, *moved])}
+    facets = output["facets"]
+    return {**output, "facets": facets | assertions_facet([*entries_of(facets), *moved])}
 
 
 def _with_own_failures(dataset: dict[str, Any]) -> dict[str, Any] | None:
-    """Leave only the failed assertions on the input itself; describe it by the first of them.
+    """Leave of the package's assertions only the failed ones on the input itself; describe it so.
 
     :return: None if nothing is left but the name, which would take the description away
     """
-    entries = _of_input(dataset).get(ASSERTIONS_KEY, {}).get("assertions", ())
+    own = [entry for entry in entries_of(_of_input(dataset)) if is_own(entry)]
     failed = [
-        entry
-        for entry in entries
-        if not entry["success"] and entry["assertion"] not in PARTITION_TEXTS.values()
+        entry for entry in own if not entry.get("success") and entry["assertion"] in FRESHNESS_TEXTS
     ]
-    left = _without_assertions(dataset)
+    left = _without_own_assertions(dataset)
     if not failed:
-        return left if left["facets"] or left["inputFacets"] or not entries else None
+        return left if left["facets"] or left["inputFacets"] or not own else None
     text = failed[0].get("actual", "") or failed[0]["assertion"]
     described = {DOCUMENTATION_KEY: made_facet(_DOCUMENTATION, description=text)} | left["facets"]
+    entries = [*entries_of(left["inputFacets"]), *failed]
     return {
         **left,
         "facets": described,
-        "inputFacets": left["inputFacets"] | assertions_facet(failed),
+        "inputFacets": left["inputFacets"] | assertions_facet(entries),
     }
 
 

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from msgspec import Raw
+from msgspec.json import encode
+from msgspec.structs import replace
 
-from airflow_provider_sparklineage.event.assertions import MAX_TEXT
+from airflow_provider_sparklineage.event.assertions import MAX_TEXT, freshness_check
 from airflow_provider_sparklineage.event.backends import BACKENDS
+from airflow_provider_sparklineage.event.model import ASSERTIONS_KEY
 from airflow_provider_sparklineage.event.pipeline import event_of
 from airflow_provider_sparklineage.expectations import Expectation, Kind, Side
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset, TaskLineage
@@ -207,3 +211,63 @@ def test_a_freshness_check_is_an_assertion_on_its_dataset(findings):
     assert (found["expected"], found["actual"]) == ("up to date", findings or "up to date")
     [tested] = run_tests(event)
     assert (tested["name"], tested["type"]) == ("/lake/revenue is up to date", "freshness")
+
+
+# --- assertions of other producers, and what is not certain ---------------------------------------
+
+
+NOT_NULL = {"assertion": "not_null", "success": True, "column": "id"}
+
+
+def with_foreign(dataset, place, facet):
+    """Give a dataset the facet of another producer, as the listener forwards it."""
+    envelope = {"_producer": "https://example.com", "_schemaURL": "https://example.com/1.json"}
+    return replace(dataset, **{place: {ASSERTIONS_KEY: Raw(encode({**envelope, **facet}))}})
+
+
+def test_assertions_of_other_producers_stay():
+    foreign = {"assertions": [NOT_NULL]}
+    event = neutral(
+        [with_foreign(accessed(RAW, Side.READ, ("04",), "05"), "side_facets", foreign)],
+        [with_foreign(accessed(REVENUE, Side.WRITE, ("05",), "05"), "facets", foreign)],
+    )
+    [read], [written] = event["inputs"], event["outputs"]
+    assert [a["assertion"] for a in assertions(read, "inputFacets")] == ["not_null", READ]
+    assert [a["assertion"] for a in assertions(written, "facets")] == ["not_null", WROTE]
+    repaired = MARQUEZ.repaired(event)
+    assert assertions(repaired["inputs"][0], "inputFacets") == [NOT_NULL]
+    texts = [a["assertion"] for a in assertions(repaired["outputs"][0], "facets")]
+    assert texts == ["not_null", WROTE, f"{READ} of /lake/raw"]
+
+
+def test_without_outputs_assertions_of_other_producers_stay():
+    read = accessed(RAW, Side.READ, ("04",), "05")
+    event = neutral([with_foreign(read, "side_facets", {"assertions": [NOT_NULL]})], [])
+    [read] = MARQUEZ.repaired(event)["inputs"]
+    assert assertions(read, "inputFacets") == [NOT_NULL]
+
+
+@pytest.mark.parametrize("odd", [None, "text", [None], [{"column": "id"}], {}])
+def test_odd_assertions_of_other_producers_do_no_harm(odd):
+    read = accessed(RAW, Side.READ, ("04",), "05")
+    dataset = with_foreign(read, "side_facets", {"assertions": odd})
+    for outputs in ([], [accessed(REVENUE, Side.WRITE, ("05",))]):
+        repaired = MARQUEZ.repaired(neutral([dataset], outputs))
+        assert [d["name"] for d in repaired["inputs"]] == ["/lake/raw"]
+
+
+def test_a_match_that_is_not_certain_is_no_success():
+    exact = accessed(REVENUE, Side.WRITE, ("05",), "05")
+    assert exact.subset is not None
+    inexact = replace(exact, subset=replace(exact.subset, exact=False))
+    event = neutral([], [inexact])
+    assert assertions(event["outputs"][0], "facets") == []
+    assert [one["status"] for one in run_tests(event)] == ["skip"]
+
+
+def test_a_freshness_check_of_some_partitions_does_not_speak_for_all():
+    check = freshness_check(REVENUE, "", "error", ["dt=05", "dt=06"])
+    assert (check.text, check.actual) == (
+        "has up-to-date partitions",
+        "up to date (dt=05, dt=06)",
+    )
