@@ -72,8 +72,7 @@ def show_schedule(args: argparse.Namespace) -> int:
         names = names_in(history)
     rows: list[tables.Document] = msgspec.to_builtins(answer.mismatches)
     if args.json:
-        for row in rows:
-            print(msgspec.json.encode(row).decode())
+        commands.say_json_lines(rows)
     elif rows:
         tables.print_table(_columns(names), rows, sys.stdout)
     else:

@@ -218,6 +218,7 @@ READERS = {
                 "impact",
                 "plan",
                 "recorded",
+                "schedule",
                 "sql",
                 "stale",
                 "trace",
@@ -234,7 +235,9 @@ READERS = {
 }
 OTHERS = {
     "history/engines/affected.py": "finds the datasets whose rows are all made again",
+    "cli/schedule.py": "compares what is known; the query leaves out what is not",
     "cli/schemas.py": "prints the schemas of facets",
+    "history/queries/patterns/timetable.py": "prints rules that were learned from what is known",
     "event/stored.py": "passes whole facets on",
 }
 

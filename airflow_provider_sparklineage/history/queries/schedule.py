@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 # A DAG run counts if it has a partition key, the last try of each of its tasks ended well, and the
 # run is not in progress (:func:`_ended_well`).
-_LATEST = f"""
+_latest = f"""
 WITH f AS ({sql.table_of("dag_id")}), ranked AS (
     SELECT r.run_id, r.namespace, r.dag_id, r.task_id, r.dag_run_id, r.partition_key, r.state,
         r.started, r.ended,
@@ -58,20 +58,20 @@ WITH f AS ({sql.table_of("dag_id")}), ranked AS (
 )
 """
 _RUNS = f"""
-{_LATEST}
+{_latest}
 SELECT namespace, dag_id, dag_run_id, partition_key, is_complete, min(started) AS started,
-    max(ended) AS ended, list(DISTINCT task_id) AS tasks
+    max(ended) AS ended, list_sort(list(DISTINCT task_id)) AS tasks
 FROM latest GROUP BY ALL ORDER BY ended, dag_run_id
 """
 _NOW = "SELECT max(ended) AS now FROM runs"
 """The end of the last run of all: the history may be behind the clock."""
 _ACCESSES = f"""
-{_LATEST}
+{_latest}
 SELECT l.namespace AS of_namespace, l.dag_id, l.dag_run_id, a.side, a.namespace, a.name,
     bool_and(
         a.extent IN ('partition', 'none') AND coalesce(a.evidence, '') NOT IN {sql.UNCERTAIN}
     ) AS is_known,
-    list_sort(list(DISTINCT a.partition) FILTER (a.extent = 'partition')) AS partitions
+    list_sort(list(DISTINCT CASE WHEN a.extent = 'partition' THEN a.partition END)) AS partitions
 FROM latest AS l JOIN accesses AS a ON a.run_id = l.run_id
 WHERE l.is_complete AND NOT coalesce(a.is_failed, FALSE) AND NOT a.is_expected
 GROUP BY ALL
@@ -204,7 +204,8 @@ def _runs(history: Rows, dag_ids: Iterable[str]) -> dict[str, list[_DagRun]]:
         run = row["of_namespace"], row["dag_id"], row["dag_run_id"]
         dataset = DatasetName(row["namespace"], row["name"])
         if row["side"] == "read":
-            reads[run][dataset] = _Read(tuple(row["partitions"] or ()), row["is_known"])
+            partitions = tuple(one for one in row["partitions"] or () if one is not None)
+            reads[run][dataset] = _Read(partitions, row["is_known"])
         else:
             writes[run].add(dataset)
     rows: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
