@@ -27,7 +27,7 @@ SELECT 'run-' || dag || '-' || day AS run_id, 'airflow' AS namespace, 'dag' || d
     'report' AS task_id, 'asset__' || strftime(dt, '%Y-%m-%d') AS dag_run_id, -1 AS map_index,
     1 AS try_number, strftime(dt, '%Y-%m-%d') AS partition_key, 'COMPLETE' AS state, dt AS started,
     dt + INTERVAL 1 DAY AS ended
-FROM (SELECT dag, day, DATE '2024-01-01' + day::INTEGER AS dt
+FROM (SELECT dag, day, TIMESTAMP '2024-01-01' + to_days(day::INTEGER) AS dt
     FROM range({DAGS}) AS a(dag), range({DAYS}) AS b(day))
 """,
     "accesses": f"""

@@ -40,9 +40,14 @@ if TYPE_CHECKING:
 
     from airflow_provider_sparklineage.history.queries.sql import Rows
 
-# A DAG run counts if it has a partition key, the last try of each of its tasks ended well, and the
-# run is not in progress (:func:`_ended_well`).
-_latest = f"""
+
+def _latest() -> str:
+    """Give SQL for the latest tries of all task instances of the runs with a partition key.
+
+    A DAG run counts if it has a partition key, the last try of each of its tasks ended well, and
+    the run is not in progress (:func:`_ended_well`).
+    """
+    return f"""
 WITH f AS ({sql.table_of("dag_id")}), ranked AS (
     SELECT r.run_id, r.namespace, r.dag_id, r.task_id, r.dag_run_id, r.partition_key, r.state,
         r.started, r.ended,
@@ -56,9 +61,11 @@ WITH f AS ({sql.table_of("dag_id")}), ranked AS (
         OVER (PARTITION BY namespace, dag_id, dag_run_id) AS is_complete
     FROM ranked WHERE place = 1
 )
-"""
+    """
+
+
 _RUNS = f"""
-{_latest}
+{_latest()}
 SELECT namespace, dag_id, dag_run_id, partition_key, is_complete, min(started) AS started,
     max(ended) AS ended, list_sort(list(DISTINCT task_id)) AS tasks
 FROM latest GROUP BY ALL ORDER BY ended, dag_run_id
@@ -66,7 +73,7 @@ FROM latest GROUP BY ALL ORDER BY ended, dag_run_id
 _NOW = "SELECT max(ended) AS now FROM runs"
 """The end of the last run of all: the history may be behind the clock."""
 _ACCESSES = f"""
-{_latest}
+{_latest()}
 SELECT l.namespace AS of_namespace, l.dag_id, l.dag_run_id, a.side, a.namespace, a.name,
     bool_and(
         a.extent IN ('partition', 'none') AND coalesce(a.evidence, '') NOT IN {sql.UNCERTAIN}
