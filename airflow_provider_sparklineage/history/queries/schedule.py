@@ -31,6 +31,7 @@ from msgspec import Struct
 from airflow_provider_sparklineage.history.queries import sql
 from airflow_provider_sparklineage.history.queries.answers import Dataset
 from airflow_provider_sparklineage.history.queries.due import FREQUENT
+from airflow_provider_sparklineage.model.allowance import garbage_collector_paused
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.partitioning import Partition, split_folder
 
@@ -186,6 +187,7 @@ class _Read(NamedTuple):
     is_known: bool
 
 
+@garbage_collector_paused()  # the rows of a year of many DAGs are objects that all stay
 def against_runs(history: Rows, schedules: Mapping[str, Sequence[Waited]]) -> ScheduleAnswer:
     """Compare what the schedules of DAGs wait for with what their runs read.
 
