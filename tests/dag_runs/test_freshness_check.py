@@ -96,6 +96,6 @@ def test_what_follows_a_stale_partition_does_not_run(states, on_finding, expecte
     *_, sent = events_of(f"freshness_{on_finding}_15.check", 2)
     [read] = sent["inputs"]
     [found] = read["inputFacets"]["dataQualityAssertions"]["assertions"]
-    assert (found["assertion"], found["success"]) == ("is up to date", False)
+    assert (found["assertion"], found["success"]) == ("has up-to-date partitions", False)
     [tested] = sent["run"]["facets"]["test"]["tests"]
     assert tested["status"] == "fail"
