@@ -82,7 +82,7 @@ _OF_AIRFLOW = (
     "spark/test_provider_operators.py",
     "spark/test_pyspark_tasks.py",
 )
-# Partitioned assets have mappers from Airflow 3.3 on.
+# Partitioned assets have rollups from Airflow 3.3 on.
 _OF_MAPPERS = ("operators/test_schedule.py", "operators/test_schedule_history.py")
 
 
@@ -91,7 +91,8 @@ def _ignored() -> list[str]:
     if found is None:
         return [*_OF_AIRFLOW]
     folders = map(Path, found.submodule_search_locations or ())
-    return [] if any((one / "partition_mappers").exists() for one in folders) else [*_OF_MAPPERS]
+    windows = (one / "partition_mappers" / "window.py" for one in folders)
+    return [] if any(file.exists() for file in windows) else [*_OF_MAPPERS]
 
 
 collect_ignore = _ignored()
