@@ -277,7 +277,8 @@ def _with_own_failures(dataset: dict[str, Any]) -> dict[str, Any] | None:
     ]
     left = _without_own_assertions(dataset)
     if not failed:
-        return left if left["facets"] or left["inputFacets"] or not own else None
+        is_of_check = any(entry["assertion"] in FRESHNESS_TEXTS for entry in own)
+        return None if is_of_check and not left["facets"] and not left["inputFacets"] else left
     text = failed[0].get("actual", "") or failed[0]["assertion"]
     described = {DOCUMENTATION_KEY: made_facet(_DOCUMENTATION, description=text)} | left["facets"]
     entries = [*entries_of(left["inputFacets"]), *failed]

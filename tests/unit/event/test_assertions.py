@@ -247,6 +247,18 @@ def test_without_outputs_assertions_of_other_producers_stay():
     assert assertions(read, "inputFacets") == [NOT_NULL]
 
 
+def test_a_read_without_other_facets_stays_in_an_event_without_outputs():
+    event = neutral([accessed(RAW, Side.READ, ("04",), "04")], [])
+    [read] = event["inputs"]
+    bare = {
+        **read,
+        "facets": {},
+        "inputFacets": {ASSERTIONS_KEY: read["inputFacets"][ASSERTIONS_KEY]},
+    }
+    repaired = MARQUEZ.repaired({**event, "inputs": [bare]})
+    assert [(d["name"], d["inputFacets"]) for d in repaired["inputs"]] == [("/lake/raw", {})]
+
+
 @pytest.mark.parametrize("odd", [None, "text", [None], [{"column": "id"}], {}])
 def test_odd_assertions_of_other_producers_do_no_harm(odd):
     read = accessed(RAW, Side.READ, ("04",), "05")
