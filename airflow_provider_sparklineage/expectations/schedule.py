@@ -12,17 +12,22 @@ dataset, which are known once the job has run.
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
 from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
 from airflow_provider_sparklineage.expectations import Expectation, Kind, Source
 from airflow_provider_sparklineage.model.partitioning import Dimension, KeyPattern, Partition
 from airflow_provider_sparklineage.model.terms import Frozen, Side
-from airflow_provider_sparklineage.model.timestamps import canonical_time
+from airflow_provider_sparklineage.model.timestamps import (
+    PRECISION,
+    canonical_time,
+    number_of,
+    start_of,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
+    from datetime import datetime
 
     from airflow_provider_sparklineage.model.datasets import DatasetName
 
@@ -127,33 +132,14 @@ def _texts(segment: Segment) -> Iterator[str]:
         yield from (f"{prefix}*" for prefix in _prefixes(period))
 
 
-def _prefixes(period: Period) -> Iterable[str]:
+def _prefixes(period: Period) -> list[str]:
     """Give beginnings of ISO 8601 that all times of a period have, and no other time.
 
-    :return: e.g. ``2024-05`` for a month and seven days for a week; nothing if the period does not
-        begin and end on the hour
+    :return: e.g. ``2024-05`` for a month and seven days for a week; [] if the period does not begin
+        and end on the hour
     """
-    for characters, step in ((4, 366), (7, 31), (10, 1)):
-        starts = [*_steps(period, characters, timedelta(days=step))]
-        if starts:
-            return [start.isoformat()[:characters] for start in starts]
-    return [start.isoformat()[:13] for start in _steps(period, 13, timedelta(hours=1))]
-
-
-def _steps(period: Period, characters: int, step: timedelta) -> list[datetime]:
-    """List the years, months, days or hours of a period; [] if it does not consist of these.
-
-    :param characters: how much of ISO 8601 names one of them
-    :param step: a time that leads from the start of each into the next one
-    """
-
-    def start_of(at: datetime) -> datetime:
-        text = at.isoformat()[:characters] + "0001-01-01T00:00:00"[characters:]
-        return datetime.fromisoformat(text)
-
-    if period.start != start_of(period.start) or period.end != start_of(period.end):
-        return []
-    starts = [period.start]
-    while (following := start_of(starts[-1] + step)) < period.end:
-        starts.append(following)
-    return starts
+    for unit, characters in PRECISION.items():
+        first, end = (number_of(unit, at) for at in period)
+        if (start_of(unit, first), start_of(unit, end)) == period:
+            return [start_of(unit, n).isoformat()[:characters] for n in range(first, end)]
+    return []

@@ -33,7 +33,7 @@ from airflow_provider_sparklineage.history.queries.answers import Dataset
 from airflow_provider_sparklineage.history.queries.due import FREQUENT
 from airflow_provider_sparklineage.model.allowance import garbage_collector_paused
 from airflow_provider_sparklineage.model.datasets import DatasetName
-from airflow_provider_sparklineage.model.partitioning import Partition, split_folder
+from airflow_provider_sparklineage.model.partitioning import Partition, hive_fit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -362,8 +362,8 @@ class _OfDag:
 
 def partition_of(text: str) -> Partition:
     """Read a partition as the history has it, e.g. ``dt=2024-10-15/region=eu``."""
-    folders = map(split_folder, filter(None, text.split("/")))
-    return Partition(tuple(folder for folder in folders if folder))
+    fit = hive_fit(text)
+    return fit.partition if fit else Partition()
 
 
 def _text(asset: str, dataset: DatasetName, differing: _Differing, how: str) -> str:
